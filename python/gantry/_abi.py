@@ -83,6 +83,7 @@ class Result(ctypes.Structure):
         ("checksum", c_char * 16),
         ("last_modified", c_char * 40),
         ("transport", c_int),
+        ("declined_address", c_char * 48),
     ]
 
 

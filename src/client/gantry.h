@@ -308,14 +308,14 @@ struct gantry_result {
 	uint64_t crc64nvme;
 	int has_crc64nvme;
 	char etag[136]; /* ETag of the object, with its quotes */
-	/* reason for the use of HTTP or the stage: the word in x-gantry-rdma-reason of the answer, or a
-	 * sentence */
+	/* reason for HTTP or the stage: the word in x-gantry-rdma-reason of the answer, or a sentence */
 	char reason[160];
 	char code[64];     /* S3 error code, such as "NoSuchKey" */
 	char message[256]; /* S3 error message, or a sentence of the library */
 	char checksum[16]; /* x-amz-checksum-crc64nvme that the server sent, in base64; "": none */
 	char last_modified[40];
 	enum gantry_transport transport; /* transport of the bytes, if they moved by RDMA */
+	char declined_address[48];       /* address in the last token that the server declined; "": none */
 };
 
 /* Parameters of a request. 0 in every member but size is the default; size is sizeof this struct. */

@@ -18,6 +18,7 @@
 #include "client/rc.h"
 #include "client/stage.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,6 +253,25 @@ learn(struct call *c, struct window *w, unsigned changes, struct attempt *a)
 		a->another = learn_lack(c, w);
 }
 
+/* Keeps the address in the token of a declined request. */
+static void
+keep_address(struct call *c, const struct window *w)
+{
+	static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+	char *out = c->res->declined_address;
+	size_t cap = sizeof c->res->declined_address;
+	struct token t;
+	const char *why;
+
+	*out = 0;
+	if (token_parse(w->token, strlen(w->token), &t, &why) < 0 || t.kind != TOKEN_DC || !t.have_gid)
+		return;
+	if (memcmp(t.gid, mapped, sizeof mapped) == 0)
+		inet_ntop(AF_INET, t.gid + sizeof mapped, out, (socklen_t)cap);
+	else
+		inet_ntop(AF_INET6, t.gid, out, (socklen_t)cap);
+}
+
 /* One request with a token of its own.  0 with a verdict, or -errno. */
 static int
 tokened(struct call *c, bool is_put, struct attempt *a)
@@ -291,6 +311,8 @@ tokened(struct call *c, bool is_put, struct attempt *a)
 	}
 	if (e == 0)
 		call_reason(c, sentence);
+	if (e == 0 && a->verdict == VERDICT_DECLINED)
+		keep_address(c, &was);
 	if (e == 0 && a->verdict == VERDICT_RDMA)
 		c->res->transport = was.transport;
 	return e;
@@ -309,7 +331,7 @@ by_rdma(struct call *c, bool is_put)
 			return e;
 		switch (a.verdict) {
 		case VERDICT_RDMA:
-			*c->res->reason = 0;
+			*c->res->reason = *c->res->declined_address = 0;
 			return 0;
 		case VERDICT_BODY:
 			return 0;

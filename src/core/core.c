@@ -306,6 +306,7 @@ cores_get_info(struct cores *cs, int core, struct core_info *ret_info)
 	ret_info->queued_high = get(&c->pub.queued_high);
 	ret_info->http_bufs_low = get(&c->pub.http_bufs_low);
 	ret_info->on_threads = get(&c->pub.on_threads);
+	ret_info->unregistered = get(&c->pub.unregistered);
 	for (int i = 0; i < BUF_CLASS_NR; i++) {
 		ret_info->bufs_total[i] = c->bufs.total[i];
 		ret_info->bufs_avail[i] = get(&c->pub.bufs_avail[i]);

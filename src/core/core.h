@@ -88,6 +88,8 @@ struct core_info {
 	int cpu;
 	bool asleep;     /* the core waits in the ring */
 	bool on_threads; /* threads are used instead of io_uring */
+	/* the buffers are not registered with io_uring, so disk I/O costs more */
+	bool unregistered;
 	/* time in ns since the last turn of the loop, without pauses of the process; if it is long and
 	 * `asleep` is false, the core is stuck */
 	uint64_t turned_ago_ns;

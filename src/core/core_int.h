@@ -30,7 +30,8 @@ struct core_public {
 	_Atomic int requests, connections, queued;
 	_Atomic int requests_high, queued_high;
 	_Atomic int http_bufs_low;
-	_Atomic int on_threads; /* the ring has no io_uring */
+	_Atomic int on_threads;   /* the ring has no io_uring */
+	_Atomic int unregistered; /* the ring has not registered the buffers */
 	_Atomic int bufs_avail[BUF_CLASS_NR], bufs_low[BUF_CLASS_NR], http_bufs_avail;
 	/* number of sockets sent to this core that have not arrived; the sender increments it, the core
 	 * decrements it */

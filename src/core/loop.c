@@ -341,6 +341,7 @@ register_buffers(struct core *c)
 	memcpy(all, c->bufs.region, (size_t)nr * sizeof *all);
 	memcpy(all + nr, c->http_bufs.region, (size_t)c->http_bufs.region_nr * sizeof *all);
 	rc = ring_register_regions(c->ring, all, nr + c->http_bufs.region_nr);
+	put(&c->pub.unregistered, rc < 0);
 	if (rc < 0)
 		log_warn("core %d: buffers cannot be registered with io_uring, disk I/O costs more: %s%s",
 			 c->index, strerror(-rc),

@@ -6,6 +6,7 @@
 #include "main/notify.h"
 
 #include "base/advice.h"
+#include "base/amount.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/path.h"
@@ -278,6 +279,7 @@ int
 below_check_room(const struct conf *conf, char *err, size_t err_len)
 {
 	for (int i = 0; i < conf->store.disk_nr; i++) {
+		char has[AMOUNT_TEXT], all[AMOUNT_TEXT];
 		uint64_t wanted = 0, room, other;
 		dev_t dev, its;
 		int nr = 0;
@@ -296,9 +298,8 @@ below_check_room(const struct conf *conf, char *err, size_t err_len)
 		if (nr < 2 || wanted <= room)
 			continue;
 		snprintf(err, err_len,
-			 "%s: the file system has room for %llu bytes, and the %d disks of store.disks on it "
-			 "want %llu",
-			 conf->store.disks[i].path, (unsigned long long)room, nr, (unsigned long long)wanted);
+			 "%s: the file system has room for %s, and the %d disks of store.disks on it want %s",
+			 conf->store.disks[i].path, size_text(room, has), nr, size_text(wanted, all));
 		return -ENOSPC;
 	}
 	return 0;

@@ -208,9 +208,12 @@ disks(void *cookie, FILE *out)
 		json_string(out, info.reason[0] ? info.reason : waits[0] ? waits : NULL);
 		fputs(",\"move\":", out);
 		json_string(out, info.move);
-		fprintf(out, ",\"size_bytes\":%llu,\"free_bytes\":%llu,\"flushes\":%llu,\"errors\":%llu",
+		fprintf(out,
+			",\"size_bytes\":%llu,\"free_bytes\":%llu,\"reserved_bytes\":%llu,\"flushes\":%llu,"
+			"\"errors\":%llu",
 			(unsigned long long)info.size_bytes, (unsigned long long)info.free_bytes,
-			(unsigned long long)info.flushes, (unsigned long long)info.errors);
+			(unsigned long long)info.own_bytes, (unsigned long long)info.flushes,
+			(unsigned long long)info.errors);
 		for (int n = 0; n < info.number_nr; n++) {
 			if (!info.number[n].is_hidden)
 				fprintf(out, ",\"%s\":%llu", info.number[n].name,
@@ -366,9 +369,11 @@ core_list(struct daemon *d, struct totals *t, FILE *out)
 		cores_get_info(atomic_load(&d->cores), i, &info);
 		totals_add(t, &info);
 		fprintf(out,
-			"%s{\"core\":%d,\"cpu\":%d,\"asleep\":%s,\"turned_ago_seconds\":%.3f,\"requests\":%d,"
-			"\"connections\":%d,\"buffers\":{\"small\":[%d,%d,%d],\"large\":[%d,%d,%d]}}",
-			i ? ",\n" : "", i, info.cpu, info.asleep ? "true" : "false",
+			"%s{\"core\":%d,\"cpu\":%d,\"io\":\"%s\",\"buffers_registered\":%s,"
+			"\"asleep\":%s,\"turned_ago_seconds\":%.3f,\"requests\":%d,\"connections\":%d,"
+			"\"buffers\":{\"small\":[%d,%d,%d],\"large\":[%d,%d,%d]}}",
+			i ? ",\n" : "", i, info.cpu, info.on_threads ? "threads" : "io_uring",
+			info.unregistered ? "false" : "true", info.asleep ? "true" : "false",
 			(double)info.turned_ago_ns / 1e9, info.requests, info.connections, info.bufs_total[0],
 			info.bufs_avail[0], info.bufs_low[0], info.bufs_total[1], info.bufs_avail[1],
 			info.bufs_low[1]);

@@ -53,6 +53,9 @@ nobody() {
 # ---- the subnets of our own rails ----
 goes mlx5_0 not-allowed # the server's own adapter
 goes mlx5_2 RDMA
+# The client has the whole sentence, with the address that its token named.
+goes mlx5_3 'not by RDMA: not-allowed: the address in the token is outside rdma.allow or the subnets of the server, or is the server.s own (the token named 10.9.4.1)'
+gantry --json --device mlx5_3 put "$T/data" "$URL_S3/bkt/json" | jq -e '.reason == "not-allowed" and .declined_address == "10.9.4.1"' >/dev/null || fail "--json"
 nobody 10.1.1.255 10.1.1.0 10.1.2.255 fd01:: fd01::fdff:ffff:ffff:fffe
 for i in 1 2 3 4 5; do goes mlx5_3 not-allowed; done
 logged 1 'not-allowed.*rdma.allow'

@@ -14,7 +14,7 @@ write_config
 # ---- shared file systems ----
 "$G" -c "$T/gantryd.yaml" --format -o "store.disks=[{path: $T/disk0, size: 96MiB}, {path: $T/disk1, size: $(df --output=size -B1M "$T" | tail -n 1)MiB}]" >"$T/said" 2>&1
 assert_eq $? 78 "more than there is room: $(cat "$T/said")"
-said "disk0: the file system has room for [0-9]* bytes, and the 2 disks of store.disks on it want [0-9]*"
+said "disk0: the file system has room for [0-9.]* [MG]iB, and the 2 disks of store.disks on it want [0-9.]* [MGT]iB"
 [ -z "$(ls -d "$T"/disk? 2>/dev/null)" ] || fail "something was made"
 "$G" -c "$T/gantryd.yaml" --format >"$T/said" 2>&1 || fail "--format: $(cat "$T/said")"
 said "$T/disk0 and $T/disk1 are on one device or file system"

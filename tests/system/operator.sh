@@ -49,7 +49,7 @@ done
 assert_eq "$(gantry --quiet --admin "$ADMIN" status 2>&1)" "" "status --quiet of a daemon that is well"
 grep -q "^daemon     gantryd .* serving for .*, healthy$" "$T/out" || fail "status: $(cat "$T/out")"
 grep -q "^rails      mlx5_0:1 up, ethernet, 3.0 MiB read, 3.0 MiB written" "$T/out" || fail "status: rails: $(cat "$T/out")"
-grep -q "^disks      [0-9a-f]\{8\} $T/disk0 serving, .* objects" "$T/out" || fail "status: disks: $(cat "$T/out")"
+grep -qE "^disks      [0-9a-f]{8} $T/disk0 serving, [0-9.]+ MiB of 1.0 GiB free \([1-9][0-9]* % reserved, 0 % data\), [0-9]+ objects" "$T/out" || fail "status: disks: $(cat "$T/out")"
 # Each object is counted once, by the disk that has its first copy.
 assert_eq "$(sed -n "s|.*/disk[0-9]* serving, .* \([0-9]*\) objects.*|\1|p" "$T/out" | awk '{ n += $1 } END { print n }')" 2 "objects of all disks"
 grep -q "^traffic    by RDMA: 2 requests, 3.0 MiB in, 3.0 MiB out" "$T/out" || fail "status: traffic: $(cat "$T/out")"
@@ -127,7 +127,7 @@ raw <<-END
 END
 gantry --admin "$ADMIN" status >"$T/out" && fail "a rail that is down is healthy"
 grep -q "rail mlx5_0:1 is down" "$T/out" || fail "status: $(cat "$T/out")"
-grep -q "declined, no-rail: 1 (every RDMA port is down or lost)" "$T/out" || fail "status: $(cat "$T/out")"
+grep -q "declined, no-rail: 1 (every RDMA port of the server is down or lost)" "$T/out" || fail "status: $(cat "$T/out")"
 nic "$BUILD/gantry" --admin "$ADMIN" doctor >"$T/out" && fail "doctor is content with a port that is down"
 grep -q "^warning  daemon       /healthz: rail_down: rail mlx5_0:1 is down" "$T/out" || fail "doctor: $(cat "$T/out")"
 grep -q "^STOP     devices      no port can be used" "$T/out" || fail "doctor: $(cat "$T/out")"

@@ -38,6 +38,10 @@ says 74 "$T/disk9: the log is not there" "$BUILD/gantryd" -c "$T/lost.yaml" --ch
 mkdir -p "$T/disk8/etc" "$T/disk8/usr"
 sed "s|$T/disk0|$T/disk8|" "$T/gantryd.yaml" >"$T/root.yaml"
 says 78 "$T/disk8: the root of a system is no disk; make a directory of its own" "$BUILD/gantryd" -c "$T/root.yaml" --format --force
+# Sizes are for people.
+sed "s|$T/disk0|$T/disk6|; s|size: 1GiB|size: 500TiB|" "$T/gantryd.yaml" >"$T/huge.yaml"
+says 78 "disk6: the file system has room for " "$BUILD/gantryd" -c "$T/huge.yaml" --format
+grep -qE 'room for [0-9.]+ [MGT]iB, and 500.0 TiB are wanted' "$T/said" || fail "a size: $(cat "$T/said")"
 # A device can still come.
 sed "s|$T/disk0|/dev/gantry-is-not-here|" "$T/gantryd.yaml" >"$T/device.yaml"
 GANTRY_STORE_WAIT_FOR_DISKS=0s says 69 '/dev/gantry-is-not-here' "$BUILD/gantryd" -c "$T/device.yaml"

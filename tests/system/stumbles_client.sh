@@ -97,6 +97,7 @@ says 1 put f http://127.0.0.1:99999/bucket/key
 error_has "a port from 1 to 65535"
 says 1 ls http://127.0.0.1:99999/bucket
 error_has "a port from 1 to 65535"
+error_has "gantry: ls "
 says 2 mb http://127.0.0.1:1/bucket/key
 error_has "the URL names a key, and a bucket is wanted"
 says 2 --scality mb http://127.0.0.1:1/bucket

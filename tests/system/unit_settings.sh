@@ -14,6 +14,9 @@ DISK_SIZE=128MiB DISKS=1
 NO_NIC=1 RDMA='{ devices: none }' CORES=1
 export GANTRY_STORE_STATE_DIR=none T
 mkdir -p "$T/lib/disk5" "$T/srv"
+# The page has the figure of systemd itself.
+figure=$(systemd-analyze security --offline=yes "$ROOT/systemd/gantryd.service" 2>/dev/null | sed -n 's/.*exposure level for gantryd.service: \([0-9.]*\) .*/\1/p')
+[ -n "$figure" ] && grep -q "exposure level $figure in .systemd-analyze security" "$ROOT/docs/operations.md" || fail "exposure level: systemd says ${figure:-nothing}"
 refused() { # DISK WORDS...
 	local w
 	gantry --admin "$T/admin.sock" disk add "$1" --size 128MiB >"$T/said" 2>&1 && fail "$1 was added"

@@ -170,6 +170,7 @@ ok "gantryd-rados brings the module and the drop-in; without it the daemon names
 in_chroot "$R" sh -c 'dpkg --remove '"$names" >"$T/log" 2>&1 || die "remove: $(tail -n 5 "$T/log")"
 [ -e "$R/etc/gantry/gantryd.yaml" ] || die "removing took the configuration"
 in_chroot "$R" sh -c 'dpkg --purge '"$names" >"$T/log" 2>&1 || die "purge: $(tail -n 5 "$T/log")"
+grep -q 'credentials.yaml, with all access keys and their secrets, was removed' "$T/log" || die "purging does not say that the access keys go"
 grep -q 'objects in /var/lib/gantry' "$T/log" || die "purging says nothing of the store that it leaves"
 [ -d "$R/var/lib/gantry/disk0" ] || die "purging took a store"
 [ ! -e "$R/var/lib/gantry/credentials.yaml" ] || die "purging left access keys"

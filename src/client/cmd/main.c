@@ -287,6 +287,7 @@ main(int argc, char **argv)
 	if (optind == argc)
 		words_bad(NULL, "no command", NULL);
 	id = words_command(argv[optind++]);
+	c.name = commands[id].name;
 	if (c.help)
 		return words_help(id);
 	words_options_judge(id, given);

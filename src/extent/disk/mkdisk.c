@@ -7,6 +7,7 @@
 #include "extent/disk/place.h"
 #include "extent/disk/sync.h"
 #include "base/advice.h"
+#include "base/amount.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -272,7 +273,7 @@ static int
 format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth,
 		 bool force, struct ring *r, char *err, size_t err_len)
 {
-	char name[64] = "";
+	char name[64] = "", has[AMOUNT_TEXT], size[AMOUNT_TEXT];
 	struct geometry geo;
 	struct super sb;
 	uint64_t room = 0;
@@ -284,8 +285,8 @@ format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, struct 
 	if (dc->size_bytes == 0)
 		return disk_refuse(err, err_len, -EINVAL, "%s: a directory needs a size", dc->path);
 	if (geo_choose(dc->size_bytes, index_bytes, &geo) < 0)
-		return disk_refuse(err, err_len, -EINVAL, "%s: %llu bytes are too few", dc->path,
-				   (unsigned long long)dc->size_bytes);
+		return disk_refuse(err, err_len, -EINVAL, "%s: %s are too few", dc->path,
+				   size_text(dc->size_bytes, size));
 	dir_fd = file_open_dir(dc->path, true);
 	if (dir_fd < 0)
 		return disk_refuse(err, err_len, dir_fd, "%s: %s", dc->path, strerror(-dir_fd));
@@ -305,8 +306,8 @@ format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, struct 
 		goto out;
 	if (file_room(dir_fd, &room) == 0 && room < dc->size_bytes) {
 		e = disk_refuse(err, err_len, -ENOSPC,
-				"%s: the file system has room for %llu bytes, %llu are wanted", dc->path,
-				(unsigned long long)room, (unsigned long long)dc->size_bytes);
+				"%s: the file system has room for %s, and %s are wanted", dc->path,
+				size_text(room, has), size_text(dc->size_bytes, size));
 		goto out;
 	}
 	if (is_look(birth)) {
@@ -392,6 +393,7 @@ format_device(const struct store_disk_conf *dc, uint64_t index_bytes, struct sto
 	struct super sb;
 	uint64_t size, second = 0;
 	bool empty = false, store = false;
+	char text[AMOUNT_TEXT];
 
 	if (fd == -EBUSY) {
 		fd = file_peek_device(dc->path);
@@ -428,8 +430,8 @@ format_device(const struct store_disk_conf *dc, uint64_t index_bytes, struct sto
 		goto out;
 	if (dc->size_bytes > size ||
 	    geo_choose(dc->size_bytes ? dc->size_bytes : size, index_bytes, &geo) < 0) {
-		e = disk_refuse(err, err_len, -EINVAL, "%s: the device has %llu bytes", dc->path,
-				(unsigned long long)size);
+		e = disk_refuse(err, err_len, -EINVAL, "%s: the device has %s", dc->path,
+				size_text(size, text));
 		goto out;
 	}
 	if (is_look(birth)) {

@@ -99,14 +99,21 @@ print_rails(const json_t *rails)
 		printf("%-10s none: nothing moves by RDMA; `gantry doctor` says why\n", "rails");
 }
 
+static double
+percent(double part, double all)
+{
+	return all > 0 ? 100 * part / all : 0;
+}
+
 static void
 print_disks(const json_t *disks)
 {
 	for (size_t i = 0; i < json_array_size(disks); i++) {
 		const json_t *d = json_array_get(disks, i);
-		double size = json_at(d, "size_bytes"), left = json_at(d, "free_bytes");
+		double size = json_at(d, "size_bytes"), left = json_at(d, "free_bytes"),
+		       own = json_at(d, "reserved_bytes");
 		const char *state = json_text_at(d, "state", "?");
-		char a[32], b[32], objects[40] = "", name[DISK_NAME_BYTES];
+		char a[32], b[32], objects[40] = "", reserved[40] = "", name[DISK_NAME_BYTES];
 
 		if (strcmp(state, "missing") == 0) {
 			printf("%-10s %s missing: %s\n", i ? "" : "disks", disk_name_in(d, name),
@@ -116,9 +123,11 @@ print_disks(const json_t *disks)
 		/* How many a pool has only the cluster knows. */
 		if (json_object_get(d, "objects"))
 			snprintf(objects, sizeof objects, ", %.0f objects", json_at(d, "objects"));
-		printf("%-10s %s %s, %s of %s free (%.0f %% used)%s%s%s\n", i ? "" : "disks",
+		if (own > 0)
+			snprintf(reserved, sizeof reserved, "%.0f %% reserved, ", percent(own, size));
+		printf("%-10s %s %s, %s of %s free (%s%.0f %% data)%s%s%s\n", i ? "" : "disks",
 		       disk_name_in(d, name), state, size_text((uint64_t)left, a),
-		       size_text((uint64_t)size, b), size > 0 ? 100 * (size - left) / size : 0, objects,
+		       size_text((uint64_t)size, b), reserved, percent(size - left - own, size), objects,
 		       json_at(d, "errors") > 0 || json_at(d, "crc_errors") > 0 ? ", has had errors: "
 		       : *json_text_at(d, "reason", "")                         ? ": "
 										: "",
@@ -151,7 +160,7 @@ print_traffic(const struct sample *s)
 		if (!strcmp(s->m[i].name, "gantry_declines_total") && s->m[i].value > 0 &&
 		    metric_label(&s->m[i], "reason", reason, sizeof reason))
 			printf("%-10s declined, %s: %.0f (%s)\n", "", reason, s->m[i].value,
-			       decline_meaning(reason));
+			       decline_meaning(reason) ? decline_meaning(reason) : "see gantryd(8)");
 	}
 }
 
@@ -169,30 +178,6 @@ print_replays(const json_t *replay)
 	json_object_foreach(json_object_get(replay, "refused_by_key"), key, nr)
 		printf(" %s %.0f", key, json_number_value(nr));
 	putchar('\n');
-}
-
-const char *
-decline_meaning(const char *reason)
-{
-	static const char *const meaning[][2] = {
-		{ "disabled", "rdma.devices is none" },
-		{ "no-device", "this server has no RDMA device that it can use" },
-		{ "no-rail", "every RDMA port is down or lost" },
-		{ "unreachable",
-		  "no address handle for the client: no route, or its neighbour entry did not resolve" },
-		{ "needs-router", "the client is in another InfiniBand subnet" },
-		{ "token-family", "the client's token is of a kind that is not served" },
-		{ "no-channel", "no RDMA channel was free or could be made in time" },
-		{ "not-connected", "the RC connection that the token names does not exist any longer" },
-		{ "connection-busy", "another request had the RC connection that the token names" },
-		{ "not-allowed",
-		  "the address in the token is outside rdma.allow or our subnets, or is our own" },
-	};
-
-	for (size_t i = 0; i < sizeof meaning / sizeof *meaning; i++)
-		if (!strcmp(meaning[i][0], reason))
-			return meaning[i][1];
-	return "see gantryd(8)";
 }
 
 /* Everything as one JSON object, as the daemon gives it. */

@@ -43,6 +43,7 @@ struct part {
 
 struct cmd {
 	struct gantry *g;
+	const char *name; /* name of the command, for messages */
 	bool no_rdma, scality, json, quiet, checksum, require_rdma, help;
 	const char *device, *dc_key, *config, *dir, *acks;
 	enum gantry_transport transport;
@@ -112,7 +113,8 @@ struct tally {
 	uint64_t copied_bytes, kept_bytes;
 	/* sync: numbers of equal and of deleted objects; skipped: number of entries that are not files */
 	uint64_t same, deleted, skipped;
-	char reason[160]; /* reason why the first transfer without RDMA did not use RDMA */
+	/* reason why the first transfer without RDMA did not use RDMA, and the address in its token */
+	char reason[160], address[48];
 	double start_s;
 };
 
@@ -178,8 +180,11 @@ int cmd_hwcheck(struct cmd *c, const char *host);
 /* Runs `gantry key` for the access keys of a daemon on this machine. what: "new", "list", "rotate" or "revoke";
  * access_key: the key to rotate or to revoke. */
 int cmd_key(struct cmd *c, const char *what, const char *access_key);
-/* Returns a description of a reason why a server declines RDMA (x-gantry-rdma-reason). */
+/* Returns a description of a reason why a server declines RDMA (x-gantry-rdma-reason); NULL: the text is no such
+ * reason. */
 const char *decline_meaning(const char *reason);
+/* Prints a reason, its description, and the address that the declined token named; address "": unknown. */
+void decline_print(FILE *f, const char *reason, const char *address);
 /* Puts or gets many files. list: path of a file with their names, one per line; "-": standard input. Each
  * name is both a path below the directory of -C and the end of the object's URL, which begins with url. */
 int cmd_many(struct cmd *c, bool is_put, const char *list, const char *url);

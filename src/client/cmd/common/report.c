@@ -32,17 +32,20 @@ outcome_add(struct outcome *o, int error, const struct gantry_result *res)
 {
 	uint64_t object_size = o->res.object_size;
 	int has = o->res.has_object_size, requests = o->res.requests;
-	char reason[sizeof o->res.reason];
+	char reason[sizeof o->res.reason], address[sizeof o->res.declined_address];
 
 	memcpy(reason, o->res.reason, sizeof reason);
+	memcpy(address, o->res.declined_address, sizeof address);
 	if (res->path == GANTRY_PATH_RDMA)
 		o->rdma_bytes += res->bytes;
 	else
 		o->http_bytes += res->bytes;
 	o->res = *res;
 	o->res.requests += requests;
-	if (*reason)
+	if (*reason) {
 		memcpy(o->res.reason, reason, sizeof reason);
+		memcpy(o->res.declined_address, address, sizeof address);
+	}
 	if (!o->res.has_object_size) {
 		o->res.object_size = object_size;
 		o->res.has_object_size = has;
@@ -149,6 +152,8 @@ report_json(FILE *f, const struct outcome *o)
 		fprintf(f, "\"kept_bytes\":%llu,", (unsigned long long)o->kept_bytes);
 	if (*o->res.reason)
 		json_text(f, "reason", o->res.reason);
+	if (*o->res.declined_address)
+		json_text(f, "declined_address", o->res.declined_address);
 	if (o->res.has_object_size)
 		fprintf(f, "\"size\":%llu,", (unsigned long long)o->res.object_size);
 	if (*o->res.etag)
@@ -222,8 +227,10 @@ report_line(const struct cmd *c, const struct outcome *o, bool data_on_stdout)
 		fprintf(f, ", %s were there from an earlier run", size_text(o->kept_bytes, size));
 	if (o->res.checksum_verified)
 		fprintf(f, ", checksum verified");
-	if (o->http_bytes && *o->res.reason)
-		fprintf(f, "; not by RDMA: %s", o->res.reason);
+	if (o->http_bytes && *o->res.reason) {
+		fprintf(f, "; not by RDMA: ");
+		decline_print(f, o->res.reason, o->res.declined_address);
+	}
 	fputc('\n', f);
 }
 
@@ -306,8 +313,10 @@ tally_add(struct tally *t, const struct outcome *o)
 		t->http_files += o->http_bytes > 0;
 		t->copied_bytes += o->copied_bytes;
 		t->kept_bytes += o->kept_bytes;
-		if (o->http_bytes && !*t->reason)
+		if (o->http_bytes && !*t->reason) {
 			memcpy(t->reason, o->res.reason, sizeof t->reason);
+			memcpy(t->address, o->res.declined_address, sizeof t->address);
+		}
 	}
 	pthread_mutex_unlock(&t->lock);
 }
@@ -353,8 +362,10 @@ tally_report(const struct cmd *c, const struct tally *t, const char *op)
 		printf("; %llu links and special files left out", (unsigned long long)t->skipped);
 	if (t->failed)
 		printf("; %llu failed", (unsigned long long)t->failed);
-	if (t->http_bytes)
-		printf("; %llu files not by RDMA: %s", (unsigned long long)t->http_files, t->reason);
+	if (t->http_bytes) {
+		printf("; %llu files not by RDMA: ", (unsigned long long)t->http_files);
+		decline_print(stdout, t->reason, t->address);
+	}
 	putchar('\n');
 }
 

@@ -12,7 +12,7 @@ int
 cmd_doctor(struct cmd *c, const char *client)
 {
 	struct doctor d = { .admin = admin_name(c->admin), .client = client, .json = c->json };
-	const char *verdict;
+	char verdict[160];
 
 	d.list = json_array();
 	doctor_ask_rc(&d);
@@ -20,9 +20,17 @@ cmd_doctor(struct cmd *c, const char *client)
 	doctor_rdma(&d);
 	doctor_libs(&d);
 	doctor_daemon(&d);
-	verdict = d.nr[FOUND_STOP]   ? "RDMA will not be used, or the daemon does not serve: see STOP"
-		  : d.nr[FOUND_WARN] ? "RDMA can be used; see the warnings"
-				     : "nothing is in the way of RDMA";
+	if (!d.nr[FOUND_STOP] && d.declined)
+		snprintf(verdict, sizeof verdict,
+			 "this machine can use RDMA, but the daemon has declined all %.0f tokens that came: "
+			 "see "
+			 "declines",
+			 d.declined);
+	else
+		snprintf(verdict, sizeof verdict, "%s",
+			 d.nr[FOUND_STOP]   ? "RDMA will not be used, or the daemon does not serve: see STOP"
+			 : d.nr[FOUND_WARN] ? "RDMA can be used; see the warnings"
+					    : "nothing is in the way of RDMA");
 	if (c->json) {
 		json_t *all = json_pack("{sO ss sb}", "findings", d.list, "verdict", verdict, "ok",
 					d.nr[FOUND_STOP] == 0);

@@ -25,14 +25,19 @@ struct doctor {
 	bool json;
 	json_t *list; /* array of the findings, for --json */
 	int nr[FOUND_NR];
+	double declined; /* number of tokens that the daemon declined, if it used none; otherwise 0 */
 };
 
 /* Counts a finding and prints it, or adds it to d->list (doctor_say.c). */
 void doctor_say(struct doctor *d, enum finding f, const char *topic, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/* Examines kernel, io_uring, locked memory, huge pages and clock (doctor_host.c). */
+/* Examines kernel, io_uring, huge pages and clock (doctor_host.c). */
 void doctor_host(struct doctor *d);
+/* Examines the limit of locked memory: of the daemon, or, if it does not run on this machine, of this user. pid: process id
+ * of the daemon, 0: unknown. unregistered: number of cores of the daemon whose buffers are not registered with
+ * io_uring (doctor_host.c). */
+void doctor_memlock(struct doctor *d, long pid, int unregistered);
 /* Asks the daemon for d->rc, if it runs (doctor_rc.c). */
 void doctor_ask_rc(struct doctor *d);
 /* Examines the connections of the RC transport: limits, refused connects (doctor_rc.c). */

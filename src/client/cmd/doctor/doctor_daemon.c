@@ -65,6 +65,7 @@ look_at_declines(struct doctor *d)
 {
 	struct answer a;
 	struct sample s;
+	double declined = 0;
 	char err[512];
 	int line, nr = 0;
 
@@ -77,9 +78,12 @@ look_at_declines(struct doctor *d)
 		    !metric_label(&s.m[i], "reason", reason, sizeof reason))
 			continue;
 		nr++;
+		declined += s.m[i].value;
 		doctor_say(d, FOUND_WARN, "declines", "%.0f requests since the start, %s: %s", s.m[i].value,
-			   reason, decline_meaning(reason));
+			   reason, decline_meaning(reason) ? decline_meaning(reason) : "see gantryd(8)");
 	}
+	if (sample_sum(&s, "gantry_token_requests_total", "result=\"served\"") <= 0)
+		d->declined = declined;
 	if (nr == 0)
 		doctor_say(d, FOUND_OK, "declines", "none: %.0f requests were served by RDMA since the start",
 			   sample_sum(&s, "gantry_requests_total", "transport=\"rdma\""));
@@ -173,6 +177,20 @@ look_at_client(struct doctor *d)
 	json_decref(page);
 }
 
+static int
+unregistered_cores(const json_t *status)
+{
+	const json_t *cores = json_object_get(status, "cores");
+	int nr = 0;
+
+	for (size_t i = 0; i < json_array_size(cores); i++) {
+		const json_t *c = json_array_get(cores, i);
+
+		nr += json_is_false(json_object_get(c, "buffers_registered"));
+	}
+	return nr;
+}
+
 void
 doctor_daemon(struct doctor *d)
 {
@@ -182,6 +200,7 @@ doctor_daemon(struct doctor *d)
 	if (admin_json(d->admin, "/status", &status, NULL, err, sizeof err) < 0) {
 		doctor_say(d, FOUND_NOTE, "daemon",
 			   "not looked at: %s (--admin URL or socket; it may not run here)", err);
+		doctor_memlock(d, 0, 0);
 		return;
 	}
 	doctor_say(d, FOUND_OK, "daemon", "gantryd %s, %s, %d of %d rails up",
@@ -195,6 +214,7 @@ doctor_daemon(struct doctor *d)
 			d, FOUND_STOP, "daemon",
 			"it has found no RDMA device that it can use; it looks again every 10 s: see gantryd "
 			"--list-devices");
+	doctor_memlock(d, (long)json_at(status, "pid"), unregistered_cores(status));
 	look_at_keys(d, status);
 	look_at_record(d, status);
 	look_at_health(d, "/readyz");

@@ -2,6 +2,8 @@
 /* gantry doctor, the machine: kernel, io_uring, locked memory, huge pages, clock. */
 #include "client/cmd/doctor/doctor.h"
 
+#include "base/amount.h"
+
 #include <infiniband/verbs.h>
 #include <errno.h>
 #include <linux/io_uring.h>
@@ -87,16 +89,63 @@ look_at_io_uring(struct doctor *d)
 	}
 }
 
-static void
-look_at_memlock(struct doctor *d)
+/* Finds the limit of locked memory of a daemon in /proc.  Returns false if the process is no gantryd of this machine, or of another pid
+ * namespace. */
+static bool
+locked_by(long pid, char *out, size_t cap)
 {
+	char path[64], line[128];
+	bool found = false;
+	FILE *f;
+
+	snprintf(path, sizeof path, "/proc/%ld/comm", pid);
+	if (pid <= 0 || strcmp(line_of(path, line, sizeof line), "gantryd") != 0)
+		return false;
+	snprintf(path, sizeof path, "/proc/%ld/limits", pid);
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof line, f)) {
+		unsigned long long soft;
+
+		if (strncmp(line, "Max locked memory ", 18) != 0)
+			continue;
+		found = true;
+		if (sscanf(line + 18, "%llu", &soft) == 1)
+			size_text(soft, out);
+		else
+			snprintf(out, cap, "any amount");
+	}
+	if (f)
+		fclose(f);
+	return found;
+}
+
+void
+doctor_memlock(struct doctor *d, long pid, int unregistered)
+{
+	char limit[AMOUNT_TEXT] = "";
+	bool is_here = locked_by(pid, limit, sizeof limit);
 	struct rlimit r;
 
+	if (unregistered) {
+		doctor_say(d, FOUND_WARN, "memlock",
+			   "the daemon could not register the buffers of %d cores with io_uring, so disk I/O "
+			   "costs "
+			   "more%s%s: set "
+			   "LimitMEMLOCK=infinity in its unit, --ulimit memlock=-1:-1 for a container, and "
+			   "restart it",
+			   unregistered, is_here ? "; it may lock " : "", limit);
+		return;
+	}
+	if (is_here) {
+		doctor_say(d, FOUND_OK, "memlock", "the daemon may lock %s, and its buffers are registered",
+			   limit);
+		return;
+	}
 	if (getrlimit(RLIMIT_MEMLOCK, &r) < 0)
 		return;
 	if (geteuid() == 0 || r.rlim_max == RLIM_INFINITY || r.rlim_max >= locked_wanted())
 		doctor_say(d, FOUND_OK, "memlock", "%s",
-			   geteuid() == 0 ? "root may lock any amount"
+			   geteuid() == 0 ? "root may lock any amount; a daemon has the limit of its unit"
 					  : "this user may lock what the buffers need");
 	else
 		doctor_say(d, FOUND_WARN, "memlock",
@@ -157,7 +206,6 @@ doctor_host(struct doctor *d)
 {
 	look_at_kernel(d);
 	look_at_io_uring(d);
-	look_at_memlock(d);
 	look_at_huge_pages(d);
 	look_at_clock(d);
 }

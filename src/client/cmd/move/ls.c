@@ -71,7 +71,7 @@ list_text(const struct cmd *c, const struct place *p, const struct entry *n)
 	char room[4096];
 
 	if (c->is_long) {
-		printf("%-20.19s ", *n->date ? n->date : "-");
+		printf("%-19.19s%c ", *n->date ? n->date : "-", *n->date ? 'Z' : ' ');
 		if (p->has_bucket && !n->is_prefix)
 			print_size(c, n->size, 14);
 		else

@@ -114,7 +114,7 @@ tree_of_place(struct cmd *c, const struct place *p, const char *delimiter, struc
 	int e;
 
 	*t = (struct tree){ 0 };
-	outcome_init(&o, "list", p->word, NULL);
+	outcome_init(&o, c->name, p->word, NULL);
 	e = p->has_bucket ? gantry_list(c->g, p->bucket, &lo, on_entry, &l, &res)
 			  : gantry_list_buckets(c->g, p->bucket, on_entry, &l, &res);
 	outcome_add(&o, e, &res);
