@@ -88,8 +88,10 @@ daemon_run
 # Under the signal of timeout it would end with 124.
 for i in $(seq 400); do curl_s3 "/bkt/$i" -X DELETE; done &
 load=$!
-timeout 60 "$BUILD/gantry" --admin "$T/admin.sock" --count 2 --bucket bkt trace >"$T/two" || fail "--count: exit $?"
+timeout 60 "$BUILD/gantry" --admin "$URL_ADMIN" --token-file "$T/token" --count 2 --bucket bkt trace >"$T/two" || fail "--count, over TCP: exit $?"
 assert_eq "$(wc -l <"$T/two")" 2
 wait "$load"
+"$BUILD/gantry" --admin "$URL_ADMIN" trace >"$T/out" 2>"$T/err" && fail "over TCP without the token"
+grep -q '401: .*Bearer TOKEN' "$T/err" || fail "$(cat "$T/err")"
 "$BUILD/gantry" --admin "$T/admin.sock" trace --slow 1h 2>"$T/err" && fail "--slow 1h is taken"
 grep -q -- '--slow wants a time' "$T/err" || fail "$(cat "$T/err")"
