@@ -409,105 +409,6 @@ snapshot(void *cookie, const struct admin_args *args, FILE *out)
 	return 200;
 }
 
-/* ---- a bucket's quota ---- */
-
-static void
-json_bound(FILE *out, const char *before, const char *name, uint64_t value)
-{
-	fprintf(out, ",\"%s%s\":", before, name);
-	if (value == STORE_UNBOUNDED)
-		fputs("null", out);
-	else
-		fprintf(out, "%llu", (unsigned long long)value);
-}
-
-static void
-json_use(FILE *out, const char *before, const struct store_use *u)
-{
-	const struct {
-		const char *name;
-		uint64_t value;
-	} member[] = { { "objects", u->objects }, { "bytes", u->bytes }, { "uploads", u->uploads } };
-
-	for (size_t i = 0; i < sizeof member / sizeof *member; i++)
-		json_bound(out, before, member[i].name, member[i].value);
-}
-
-void
-control_quota(const struct store_quota_info *q, unsigned copies, FILE *out)
-{
-	fprintf(out, "{\"kind\":\"%s\",\"buckets\":", q->is_pattern ? "grant" : "bucket");
-	json_string(out, q->name);
-	json_use(out, "", &q->used);
-	json_use(out, "max_", &q->max);
-	if (q->is_pattern) {
-		json_bound(out, "", "bucket_number", q->buckets);
-		json_bound(out, "max_", "buckets", q->max_buckets);
-	}
-	if (copies)
-		fprintf(out, ",\"copies\":%u", copies);
-	fprintf(out, ",\"in_progress\":%llu,\"refused\":%llu}", (unsigned long long)q->in_progress_bytes,
-		(unsigned long long)q->refused);
-}
-
-/* A bound that was given; "none" takes it away. */
-static bool
-take_bound(const struct admin_args *args, const char *name, bool is_bytes, uint64_t *bound, bool *any)
-{
-	const char *text = admin_arg(args, name);
-
-	if (!text)
-		return true;
-	*any = true;
-	if (strcmp(text, "none") != 0)
-		return conf_bound_parse(text, is_bytes, bound) == 0;
-	*bound = STORE_UNBOUNDED;
-	return true;
-}
-
-static int
-bucket(void *cookie, const struct admin_args *args, FILE *out)
-{
-	struct daemon *d = cookie;
-	struct store *st = atomic_load(&d->store);
-	const char *name = admin_arg(args, "bucket");
-	struct store_quota_info q;
-	bool any = false;
-	int r;
-
-	if (!st || !serving(d, out))
-		return 503;
-	if (!name)
-		return refuse(out, 400, "\"bucket\" is missing: the bucket's name");
-	r = store_bucket_quota(st, name, strlen(name), &q);
-	if (r < 0)
-		return refuse(out, r == -ENXIO ? 404 : 501,
-			      r == -ENXIO ? "there is no such bucket" : "this store has no quotas");
-	if (!take_bound(args, "max_objects", false, &q.max.objects, &any) ||
-	    !take_bound(args, "max_bytes", true, &q.max.bytes, &any) ||
-	    !take_bound(args, "max_uploads", false, &q.max.uploads, &any))
-		return refuse(out, 400,
-			      "expected a number for max_objects and max_uploads, a size (bytes, or KiB MiB "
-			      "GiB TiB) "
-			      "for max_bytes, or none");
-	r = any ? daemon_set_bucket_quota(st, name, &q.max) : 0;
-	if (r < 0)
-		return refuse(out,
-			      r == -ENXIO    ? 404
-			      : r == -ENOSPC ? 507
-					     : 503,
-			      r == -ENXIO    ? "there is no such bucket"
-			      : r == -ENOSPC ? "the store is full; nothing was changed"
-					     : "the store did not take it; nothing is known to have changed");
-	if (any)
-		log_event(LOG_EV_CONTROL, LOG_NOTE, "the quota of bucket %s was set", name);
-	r = store_bucket_quota(st, name, strlen(name), &q);
-	if (r < 0)
-		return refuse(out, 404, "there is no such bucket");
-	control_quota(&q, daemon_bucket_copies(st, name), out);
-	return 200;
-}
-
 /* ---- health ---- */
 
 /* Names the codes that there are. */
@@ -574,7 +475,8 @@ static const struct admin_control controls[] = {
 	{ "/control/disk/drain", "disk", CONTROL_DISKS, disks_drain, disks_show_move },
 	{ "/control/disk/add", "disk size force", CONTROL_DISKS, disks_add, disks_show_move },
 	{ "/control/disk/cancel", "", CONTROL_DISKS, disks_cancel, disks_show_move },
-	{ "/control/bucket", "bucket max_objects max_bytes max_uploads", CONTROL_SLOW, bucket, NULL },
+	{ "/control/bucket", "bucket max_objects max_bytes max_uploads expire_days", CONTROL_SLOW,
+	  control_bucket, NULL },
 	{ "/control/keys", "", CONTROL_AT_ONCE, control_keys, NULL },
 };
 

@@ -310,10 +310,13 @@ void copies_metrics(const struct store *st, struct stats_out *out);
  * writes nothing if no bucket has two copies. */
 void copies_show(const struct store *st, FILE *out);
 
+/* ---- bucket_control.c: POST /control/bucket ---- */
+
 struct store_quota_info;
-/* Writes a quota and its usage as a JSON object. copies: number of copies of each object of the bucket; 0:
- * unknown. */
-void control_quota(const struct store_quota_info *q, unsigned copies, FILE *out);
+struct bucket_rules;
+int control_bucket(void *cookie, const struct admin_args *args, FILE *out);
+/* Writes a quota and its usage as a JSON object. rules: rules of the bucket; NULL: unknown. */
+void control_quota(const struct store_quota_info *q, const struct bucket_rules *rules, FILE *out);
 
 /* Fills in *ret_conf, with which the store is opened, formatted and checked. disks: array of CONF_DISKS_MAX
  * elements, to which *ret_conf then points. Returns 0, or -errno with the reason in err: the module of the
@@ -336,9 +339,18 @@ struct store_use;
 /* Sets the quota of a bucket; max: the limits. Called by any thread except a core; blocks. Returns 0 or the
  * -errno of the store. */
 int daemon_set_bucket_quota(struct store *store, const char *name, const struct store_use *max);
-/* Returns the number of copies of each object of a bucket; 0: unknown. Called by any thread except a core;
- * blocks. */
-unsigned daemon_bucket_copies(struct store *store, const char *name);
+/* Sets the lifecycle rule of LIFECYCLE_EXPIRE_ID (s3doc/lifecycle.h) of a bucket; days 0: removes it. Called by any thread
+ * except a core; blocks. Returns 0 or the -errno of the store; -E2BIG: the bucket has too many rules; -EINVAL: the rules of
+ * the bucket are damaged. */
+int daemon_set_bucket_expiry(struct store *store, const char *name, uint32_t days);
+/* Rules for the objects of a bucket. */
+struct bucket_rules {
+	unsigned copies;      /* number of copies of each object; 0: unknown */
+	uint32_t expire_days; /* days of the lifecycle rule of LIFECYCLE_EXPIRE_ID; 0: no such rule */
+	int other_rules;      /* number of lifecycle rules apart from it */
+};
+/* Reads the rules of a bucket; unknown ones are 0. Called by any thread except a core; blocks. */
+void daemon_bucket_rules(struct store *store, const char *name, struct bucket_rules *ret_rules);
 
 /* Loads the certificates of HTTPS listeners (certs.c). Returns 0, or -errno after logging it. */
 int daemon_load_certs(const struct conf *conf, struct tls_cert *certs[DAEMON_CERTS]);

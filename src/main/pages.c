@@ -178,7 +178,7 @@ quotas(void *cookie, FILE *out)
 	putc('[', out);
 	for (int i = 0; i < nr; i++) {
 		fputs(i ? ",\n" : "", out);
-		control_quota(&list[i], 0, out);
+		control_quota(&list[i], NULL, out);
 	}
 	putc(']', out);
 	free(list);

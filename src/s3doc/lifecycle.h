@@ -24,6 +24,15 @@ enum fault lifecycle_from_xml(const char *body, size_t len, struct text *packed,
  * write the packed bytes. */
 int lifecycle_to_xml(struct text *x, const void *packed, size_t packed_len);
 
+/* ID of the rule that `gantry bucket set --expire` writes. */
+#define LIFECYCLE_EXPIRE_ID "gantry-expire"
+/* Replaces the text of `out` by the packed rules with the rule of LIFECYCLE_EXPIRE_ID: all objects of the bucket expire
+ * after `days`; 0: without this rule. Other rules are not changed. packed_len 0: there are no rules. If no rule is left,
+ * `out` is empty. Returns 0; -EINVAL: the packed bytes are damaged; -E2BIG: too many rules; -ENOMEM. */
+int lifecycle_set_expire(struct text *out, const void *packed, size_t packed_len, uint32_t days);
+/* Returns the number of rules other than that of LIFECYCLE_EXPIRE_ID. *ret_days: days of that rule; 0: no such rule. */
+int lifecycle_look(const void *packed, size_t packed_len, uint32_t *ret_days);
+
 /* Returns true if a rule requires that the object be deleted at the time now_s. tags: canonical text of
  * dialect/tags.h. The age of an object counts from the midnight (UTC) after mtime_s, as in S3. Returns false
  * if the packed bytes are damaged. */

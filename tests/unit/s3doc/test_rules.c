@@ -6,6 +6,7 @@
 #include "s3doc/lifecycle.h"
 #include "s3doc/xml.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define DAY 86400u
@@ -453,14 +454,64 @@ lifecycle_ids(void **state)
 #undef REST
 }
 
+#define EXPIRE_RULE                                                                                          \
+	"<Rule><Filter><Prefix>p</Prefix></Filter><Status>Enabled</Status><Expiration><Days>7</Days></"      \
+	"Expiration></Rule>"
+
+/* The rule of `gantry bucket set --expire` among the others. */
+static void
+lifecycle_expire(void **state)
+{
+	struct text p = { 0 }, q = { 0 }, back = { 0 }, x = { 0 };
+	uint32_t days;
+
+	assert_int_equal(lifecycle_set_expire(&p, NULL, 0, 0), 0);
+	assert_int_equal(p.len, 0);
+	assert_int_equal(lifecycle_set_expire(&p, NULL, 0, 3), 0);
+	assert_int_equal(lifecycle_look(p.p, p.len, &days), 0);
+	assert_int_equal(days, 3);
+	assert_true(due(&p, "any", 1, "", NOW - 5 * DAY, NOW));
+	assert_false(due(&p, "any", 1, "", NOW - 2 * DAY, NOW));
+	assert_int_equal(lifecycle_set_expire(&q, p.p, p.len, 0), 0);
+	assert_int_equal(q.len, 0);
+	/* Others stay as they are, at their places. */
+	assert_fault(lifecycle(EXPIRE_RULE EXPIRE_RULE, &p), FAULT_NONE);
+	assert_int_equal(lifecycle_look(p.p, p.len, &days), 2);
+	assert_int_equal(days, 0);
+	assert_int_equal(lifecycle_set_expire(&q, p.p, p.len, 1), 0);
+	assert_int_equal(lifecycle_look(q.p, q.len, &days), 2);
+	assert_int_equal(days, 1);
+	assert_memory_equal(q.p, p.p, p.len);
+	assert_int_equal(lifecycle_set_expire(&back, q.p, q.len, 0), 0);
+	assert_int_equal(back.len, p.len);
+	assert_memory_equal(back.p, p.p, p.len);
+	assert_int_equal(lifecycle_set_expire(&back, p.p, p.len - 1, 1), -EINVAL);
+	/* As many as there may be, and one more. */
+	do {
+		text_str(&x, EXPIRE_RULE);
+		text_put(&x, "", 1);
+		x.len--;
+	} while (lifecycle(x.p, &p) == FAULT_NONE);
+	x.len -= strlen(EXPIRE_RULE);
+	x.p[x.len] = 0;
+	assert_fault(lifecycle(x.p, &p), FAULT_NONE);
+	assert_int_equal(lifecycle_set_expire(&q, p.p, p.len, 1), -E2BIG);
+	assert_int_equal(lifecycle_set_expire(&q, p.p, p.len, 0), 0);
+	text_free(&p);
+	text_free(&q);
+	text_free(&back);
+	text_free(&x);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lifecycle_ids),   cmocka_unit_test(cors_rules),
-		cmocka_unit_test(cors_refused),    cmocka_unit_test(cors_names),
-		cmocka_unit_test(lifecycle_ages),  cmocka_unit_test(lifecycle_filters),
-		cmocka_unit_test(lifecycle_texts), cmocka_unit_test(rules_said_twice),
+		cmocka_unit_test(lifecycle_ids),    cmocka_unit_test(cors_rules),
+		cmocka_unit_test(cors_refused),     cmocka_unit_test(cors_names),
+		cmocka_unit_test(lifecycle_ages),   cmocka_unit_test(lifecycle_filters),
+		cmocka_unit_test(lifecycle_texts),  cmocka_unit_test(rules_said_twice),
+		cmocka_unit_test(lifecycle_expire),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

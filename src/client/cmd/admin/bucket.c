@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define DAY_S ((uint64_t)86400)
+#define EXPIRE_MAX_DAYS ((uint64_t)36500)
+
 /* "3.1 GiB of 10 GiB", "12 of 100", "12". */
 static void
 print_use(const json_t *q, const char *name, bool is_bytes, const char *unit)
@@ -46,6 +49,13 @@ print_quota(const struct cmd *c, const json_t *q)
 		printf(", %.0f of %.0f buckets", json_at(q, "bucket_number"), json_at(q, "max_buckets"));
 	if (json_at(q, "copies") > 1)
 		printf(", %.0f copies of each object", json_at(q, "copies"));
+	if (json_at(q, "expire_days") > 0)
+		printf(", objects expire after %.0f day%s", json_at(q, "expire_days"),
+		       json_at(q, "expire_days") > 1 ? "s" : "");
+	if (json_at(q, "other_rules") > 0)
+		printf(", %.0f %slifecycle rule%s", json_at(q, "other_rules"),
+		       json_at(q, "expire_days") > 0 ? "other " : "",
+		       json_at(q, "other_rules") > 1 ? "s" : "");
 	if (json_at(q, "refused") > 0)
 		printf("; %.0f refused", json_at(q, "refused"));
 	putchar('\n');
@@ -99,11 +109,31 @@ add_bound(json_t *o, const char *name, const char *text, bool is_bytes)
 	json_object_set_new(o, name, json_pack("s", text));
 }
 
+/* Lifecycle rules count whole days, as S3 has it. */
+static void
+add_expiry(json_t *o, const char *text)
+{
+	char days[32];
+	uint64_t s = 0;
+
+	if (!text)
+		return;
+	if (strcmp(text, "none") != 0 && !duration_parse(text, EXPIRE_MAX_DAYS * DAY_S, &s))
+		words_bad("bucket", "--expire wants a number of days, 1d or 30d, or none", text);
+	if (s % DAY_S)
+		words_bad("bucket",
+			  "--expire wants whole days, 1d or 30d: lifecycle rules know no shorter times",
+			  text);
+	snprintf(days, sizeof days, "%" PRIu64, s / DAY_S);
+	json_object_set_new(o, "expire_days", json_pack("s", s ? days : "none"));
+}
+
 int
 cmd_bucket(struct cmd *c, const char *what, const char *name)
 {
 	const char *admin = admin_name(c->admin);
-	bool is_set = !strcmp(what, "set"), any = c->max_objects || c->max_bytes || c->max_uploads;
+	bool is_set = !strcmp(what, "set"),
+	     any = c->max_objects || c->max_bytes || c->max_uploads || c->expire;
 	json_t *o;
 	char *body;
 	int rc = EXIT_FAILED;
@@ -113,8 +143,8 @@ cmd_bucket(struct cmd *c, const char *what, const char *name)
 	if (is_set != any || (is_set && !name))
 		words_bad("bucket",
 			  is_set ? "set wants the BUCKET and at least one of --max-objects, --max-bytes, "
-				   "--max-uploads"
-				 : "--max-objects, --max-bytes and --max-uploads are for set",
+				   "--max-uploads, --expire"
+				 : "--max-objects, --max-bytes, --max-uploads and --expire are for set",
 			  NULL);
 	if (!name)
 		return show_all(c, admin);
@@ -122,6 +152,7 @@ cmd_bucket(struct cmd *c, const char *what, const char *name)
 	add_bound(o, "max_objects", c->max_objects, false);
 	add_bound(o, "max_bytes", c->max_bytes, true);
 	add_bound(o, "max_uploads", c->max_uploads, false);
+	add_expiry(o, c->expire);
 	body = o ? json_dumps(o, JSON_COMPACT) : NULL;
 	if (body)
 		rc = tell(c, admin, body);

@@ -86,6 +86,7 @@ struct cmd {
 	/* options of the commands bucket set and key new */
 	const char *max_objects, *max_bytes, *max_uploads;
 	const char *max_buckets; /* option of the command key new */
+	const char *expire;      /* option of the command bucket set */
 	const char *mute_for;    /* option of the command health mute */
 	struct {
 		const char *client, *op, *slow;
