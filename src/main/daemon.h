@@ -87,8 +87,10 @@ struct daemon {
 	 * without a reload, of the start */
 	_Atomic uint64_t reload_failures, reloaded_ns;
 	_Atomic int restart_pending; /* number of keys that were changed since the start and need a restart */
-	_Atomic bool drained;        /* true: an operator drains the daemon by a control call */
-	_Atomic bool reload_failed;  /* the last reload has failed */
+	/* Names of these keys, separated by ", "; protected by conf_lock. */
+	char restart_keys[1024];
+	char reload_why[512]; /* why the last reload failed; empty: it did not; protected by conf_lock */
+	_Atomic bool drained; /* true: an operator drains the daemon by a control call */
 
 	struct health_unit unit_health[HEALTH_UNITS_MAX]; /* state of health.c */
 	struct remember *remember;                        /* state of remember.c; set by start_store() */
@@ -114,6 +116,11 @@ int daemon_read_token(const struct conf *c, char token[ADMIN_TOKEN_MAX + 2], FIL
  * control call as JSON, and returns its HTTP status. Blocks while it reads files. Called by any thread except
  * a core. */
 int daemon_reload(struct daemon *d, FILE *out);
+/* Writes to out why the files on disk are not in use: the reason of the last reload that failed. Returns false if the last
+ * reload, or the start, has used them. */
+bool daemon_reload_failed(struct daemon *d, char *out, size_t cap);
+/* Writes to out, as a JSON object, why the files on disk are not in use, and the keys that need a restart. */
+void daemon_reload_show(struct daemon *d, FILE *out);
 /* Runs daemon_reload() on a thread of its own. */
 void daemon_reload_begin(struct daemon *d);
 /* Waits until all running reloads have ended. */

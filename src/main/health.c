@@ -261,12 +261,13 @@ static void
 the_rest(struct daemon *d, struct admin_reasons *r)
 {
 	struct log_dropped dropped;
-	char text[200];
+	char text[200], why[512];
 
-	if (atomic_load(&d->reload_failed))
+	if (daemon_reload_failed(d, why, sizeof why))
 		admin_reason(r, REASON_RELOAD_FAILED, "",
-			     "the last reload failed, and the configuration before it is in use: the log has "
-			     "the reason");
+			     "the file on disk is not in use, but the configuration before the last reload, "
+			     "which failed: %s",
+			     why);
 	clock_health(r);
 	daemon_audit_health(r);
 	log_get_dropped(&dropped);

@@ -437,7 +437,9 @@ status(void *cookie, FILE *out)
 	fputs(",\"record\":", out);
 	remember_show(d->remember, d->conf, out);
 	fputs("},\n", out);
-	fputs("\"scrub\":", out);
+	fputs("\"configuration\":", out);
+	daemon_reload_show(d, out);
+	fputs(",\n\"scrub\":", out);
 	pages_scrub_state(d, out);
 	fprintf(out, ",\n\"access_keys\":%d,\"replay\":", atomic_load(&d->key_nr));
 	replay_state(d, out);

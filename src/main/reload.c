@@ -237,6 +237,64 @@ say_notes(char *text)
 		log_warn("%s", p);
 }
 
+/* ---- what the files on disk are to the daemon ---- */
+
+/* Notes the reason of a failure: the first of its lines. */
+static void
+note_failure(struct daemon *d, const char *text)
+{
+	pthread_mutex_lock(&d->conf_lock);
+	snprintf(d->reload_why, sizeof d->reload_why, "%.*s", (int)strcspn(text, "\n"), text);
+	pthread_mutex_unlock(&d->conf_lock);
+}
+
+/* Notes a success. keys: JSON texts of the keys that need a restart, separated by commas. */
+static void
+note_success(struct daemon *d, const char *keys)
+{
+	size_t n = 0;
+
+	pthread_mutex_lock(&d->conf_lock);
+	d->reload_why[0] = 0;
+	for (const char *p = keys; *p && n + 2 < sizeof d->restart_keys; p++) {
+		if (*p != '"')
+			d->restart_keys[n++] = *p;
+		if (*p == ',')
+			d->restart_keys[n++] = ' ';
+	}
+	d->restart_keys[n] = 0;
+	pthread_mutex_unlock(&d->conf_lock);
+}
+
+bool
+daemon_reload_failed(struct daemon *d, char *out, size_t cap)
+{
+	pthread_mutex_lock(&d->conf_lock);
+	snprintf(out, cap, "%s", d->reload_why);
+	pthread_mutex_unlock(&d->conf_lock);
+	return out[0] != 0;
+}
+
+void
+daemon_reload_show(struct daemon *d, FILE *out)
+{
+	char why[sizeof d->reload_why], keys[sizeof d->restart_keys], *rest = NULL;
+	int n = 0;
+
+	daemon_reload_failed(d, why, sizeof why);
+	pthread_mutex_lock(&d->conf_lock);
+	memcpy(keys, d->restart_keys, sizeof keys);
+	pthread_mutex_unlock(&d->conf_lock);
+	fputs("{\"not_in_use\":", out);
+	json_string(out, why[0] ? why : NULL);
+	fputs(",\"restart_needed\":[", out);
+	for (char *p = strtok_r(keys, ", ", &rest); p; p = strtok_r(NULL, ", ", &rest)) {
+		fputs(n++ ? "," : "", out);
+		json_string(out, p);
+	}
+	fputs("]}", out);
+}
+
 static int
 run(struct reload *r, FILE *out)
 {
@@ -253,16 +311,17 @@ run(struct reload *r, FILE *out)
 	fflush(r->said);
 	if (rc == 0)
 		rc = apply(r, &cores);
-	atomic_store(&d->reload_failed, rc < 0);
 	if (rc < 0) {
 		atomic_fetch_add(&d->reload_failures, 1);
 		if (!text || !*text) {
 			free(text);
 			text = strdup("out of memory");
 		}
+		note_failure(d, text ? text : "out of memory");
 		if (text)
 			say_errors(text, out);
 	} else {
+		note_success(d, r->kept_text);
 		fprintf(out,
 			"{\"status\":\"reloaded\",\"changed\":[%s],\"restart_needed\":[%s],\"cores\":%d,"
 			"\"of\":%d}",

@@ -68,6 +68,14 @@ assert_match "$(cat "$T/answer")" '"changed":\["limits.object"\],"restart_needed
 assert_eq "$(running memory.buffers)" 48MiB "the running value"
 assert_eq "$(metric gantry_config_restart_needed)" 2 "restart_needed"
 logged 'memory.buffers needs a restart; it stays 48MiB'
+says() { # WORDS: what gantry status prints
+	gantry --admin "$T/admin.sock" status >"$T/said" || true
+	grep -qxE -- "$1" "$T/said" || fail "gantry status does not say: $1: $(cat "$T/said")"
+}
+state() { curl_admin /status | jq -c .configuration; }
+says 'restart    needed for: cores, memory.buffers'
+assert_eq "$(state)" '{"not_in_use":null,"restart_needed":["cores","memory.buffers"]}' "/status"
+assert_eq "$(curl_admin /healthz | jq -r .status)" ok "keys that need a restart"
 assert_status PUT /bkt/two 400 -T "$T/two"
 # A listener may not turn into another one, and what is said of it does not wander to its neighbour.
 cp "$T/gantryd.yaml" "$T/good.yaml"
@@ -84,6 +92,11 @@ assert_eq "$(status_of_control reload)" 400 "a bad file"
 assert_match "$(cat "$T/answer")" 'gantryd.yaml:[0-9]+:[0-9]+: limits.objekt: unknown key; did you mean limits.object' "the answer: $(cat "$T/answer")"
 assert_match "$(cat "$T/answer")" 'gantryd.yaml:[0-9]+:[0-9]+: cores: expected' "the answer"
 logged 'limits.objekt: unknown key'
+says ' .*the file on disk is not in use, but the configuration before the last reload, which failed: .*gantryd.yaml:[0-9]+:[0-9]+: .*'
+says 'restart    needed for: listen\[0\].dialect.*'
+assert_match "$(curl_admin /healthz | jq -r '.reasons[] | select(.code == "reload_failed").text')" 'the file on disk is not in use, .*: .*gantryd.yaml:[0-9]+:[0-9]+: (limits.objekt: unknown key|cores: expected)' "health"
+assert_match "$(state)" '"not_in_use":".*gantryd.yaml:[0-9]+:[0-9]+: ' "/status"
+assert_eq "$(metric gantry_health_reason 'code="reload_failed"')" 1
 assert_eq "$(metric gantry_reload_failures_total)" $((failures + 1)) "failures"
 assert_eq "$(metric gantry_config_last_reload_success_timestamp_seconds)" "$stamp" "time of the last success"
 assert_eq "$(running limits.object)" 1MiB "what runs"
@@ -113,6 +126,8 @@ kill -HUP "$DAEMON_PID"
 is_four() { [ "$(running limits.object)" = 4MiB ]; }
 wait_for 60 is_four
 curl_s3 /bkt/two -T "$T/two"
+assert_eq "$(state)" '{"not_in_use":null,"restart_needed":["cores","memory.buffers"]}' "after a good file"
+assert_eq "$(curl_admin /healthz | jq -r .status)" ok "after a good file"
 over_conn "after SIGHUP"
 edit 's/object: 4MiB/object: 5MiB/'
 assert_eq "$(ask)" 0 "--reload: $(cat "$T/err")"

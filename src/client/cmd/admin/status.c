@@ -50,6 +50,18 @@ certificate_text(const json_t *listener, char out[96])
 	return out;
 }
 
+/* What a reload could not change. */
+static void
+print_restart(const json_t *status)
+{
+	const json_t *keys = json_object_get(json_object_get(status, "configuration"), "restart_needed");
+
+	for (size_t i = 0; i < json_array_size(keys); i++)
+		printf(i ? ", %s" : "restart    needed for: %s", json_string_value(json_array_get(keys, i)));
+	if (json_array_size(keys))
+		putchar('\n');
+}
+
 static void
 print_listeners(const json_t *status)
 {
@@ -205,6 +217,7 @@ print_all(const json_t *status, const json_t *health, const json_t *rails, const
 	       strcmp(healthy, "ok") == 0 ? "healthy" : healthy);
 	reasons_print(stdout, health);
 	host_print(stdout, status);
+	print_restart(status);
 	print_listeners(status);
 	print_admin(status);
 	printf("%-10s %zu, %d connections, %d requests running\n", "cores",
