@@ -156,6 +156,9 @@ void daemon_take_sockets(struct daemon *d);
 int daemon_state_path(const struct conf *conf, const struct conf_source *source, const char *name, char *out,
 		      size_t cap);
 
+/* Finds the owner of store.state_dir, who is the user of the daemon, and writes the directory to dir. Returns 0; -ENOENT:
+ * there is no such directory. */
+int daemon_state_owner(const struct conf *conf, char *dir, size_t cap, uid_t *ret_uid, gid_t *ret_gid);
 /* Does the work that is due once a second. Called by the main thread while the daemon serves. */
 void daemon_look(struct daemon *d);
 /* Waits for work that daemon_look() has begun, and frees its state. Called before the store is stopped. */

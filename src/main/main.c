@@ -4,7 +4,6 @@
 #include "main/meter.h"
 #include "main/options.h"
 
-#include "auth/auth.h"
 #include "base/advice.h"
 #include "base/log.h"
 #include "base/run_clock.h"
@@ -19,65 +18,6 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Says whether a start would take the disks; returns an exit code. *ret_but: what the last line adds to "good". */
-static int
-check_store(const struct conf_source *src, const struct conf *conf, const char **ret_but)
-{
-	struct store_disk_conf disks[CONF_DISKS_MAX];
-	struct store_conf sc;
-	struct remember *m;
-	char err[STORE_WHY_BYTES], why[512] = "";
-	bool is_known;
-	int r;
-
-	if (remember_store_conf(conf, src, disks, &sc, &m, err, sizeof err) < 0 ||
-	    store_check(&sc, err, sizeof err) < 0) {
-		options_say(stderr, conf->store.backend == BACKEND_RADOS ? "rados: " : "store.disks: ", err);
-		remember_free(m);
-		return EXIT_CONFIG;
-	}
-	is_known = remember_known(m) != NULL;
-	r = store_look(&sc, err, sizeof err);
-	if (r == 0 && err[0] && !is_known)
-		advice_insert(err, sizeof err, " (no error before the first --format; a start would end so)");
-	remember_way_out(m, r, err, sizeof err);
-	if (r != 0 || err[0])
-		options_say(stderr, r > 0 ? "store: not looked at: " : "store: ", err);
-	if (r == 0 && err[0] && conf->store.backend == BACKEND_DISKS &&
-	    (r = below_check_writable(conf, why, sizeof why)) < 0)
-		options_say(stderr, "store: ", why);
-	remember_notes(m, conf, stderr);
-	remember_free(m);
-	*ret_but = r > 0    ? ", as far as it goes: the disks were not looked at"
-		   : err[0] ? "; there is no store yet"
-			    : "";
-	return r < 0                          ? exit_of_store(r)
-	       : r == STORE_LOOK_DENIED       ? EXIT_MISSING
-	       : r == 0 && err[0] && is_known ? EXIT_MISSING
-					      : EXIT_OK;
-}
-
-static int
-check_config(const struct options *o, const struct conf_source *src, const struct conf *conf)
-{
-	struct tls_cert *certs[DAEMON_CERTS] = { NULL };
-	struct auth_keys *keys = NULL;
-	const char *but;
-	int r = check_store(src, conf, &but);
-
-	if (r != EXIT_OK)
-		return r;
-	r = daemon_load_certs(conf, certs);
-	daemon_free_certs(certs);
-	if (r == 0)
-		r = daemon_load_keys(conf, &keys);
-	auth_keys_put(keys);
-	if (r < 0)
-		return EXIT_CONFIG;
-	printf("%s: good%s\n", o->file ? o->file : CONF_DEFAULT_FILE, but);
-	return EXIT_OK;
-}
 
 static int
 list_devices(const struct conf *conf)
@@ -315,8 +255,6 @@ static int
 with_config(const struct options *o, const struct conf_source *src, const struct conf *conf)
 {
 	switch (o->action) {
-	case ACTION_CHECK_CONFIG:
-		return check_config(o, src, conf);
 	case ACTION_PRINT_CONFIG:
 		conf_print(conf, stdout);
 		return EXIT_OK;
@@ -340,6 +278,32 @@ with_config(const struct options *o, const struct conf_source *src, const struct
 	default:
 		return run(o, src, conf);
 	}
+}
+
+/* Reads the configuration; *ret_conf NULL: it is a bad one. Returns an exit code. */
+static int
+load(const struct conf_source *src, struct conf **ret_conf)
+{
+	*ret_conf = NULL;
+	if (conf_load(src, ret_conf, stderr) == 0)
+		return EXIT_OK;
+	*ret_conf = NULL;
+	fprintf(stderr, "gantryd: bad configuration\n");
+	return EXIT_CONFIG;
+}
+
+/* Judges the configuration as the daemon's user, who has to be able to read it. */
+static int
+check(const struct options *o, const struct conf_source *src, struct conf **conf)
+{
+	char user[64];
+	int rc = check_as_user(*conf, user, sizeof user);
+
+	if (rc == EXIT_OK && user[0]) {
+		conf_free(*conf);
+		rc = load(src, conf);
+	}
+	return rc == EXIT_OK ? check_config(o->file ? o->file : CONF_DEFAULT_FILE, src, *conf, user) : rc;
 }
 
 /* Ignores signals without a meaning here, whose default is to end the process: others send them for something
@@ -405,11 +369,11 @@ main(int argc, char **argv)
 				    .override_nr = o.override_nr };
 	if (o.action == ACTION_RELOAD)
 		return reload_ask(&src);
-	if (conf_load(&src, &conf, stderr) < 0) {
-		fprintf(stderr, "gantryd: bad configuration\n");
-		return EXIT_CONFIG;
-	}
-	rc = with_config(&o, &src, conf);
+	rc = load(&src, &conf);
+	if (rc == EXIT_OK && o.action == ACTION_CHECK_CONFIG)
+		rc = check(&o, &src, &conf);
+	else if (rc == EXIT_OK)
+		rc = with_config(&o, &src, conf);
 	conf_free(conf);
 	/* A full disk behind the standard output of --print-config must not look like success. */
 	if (fflush(stdout) != 0 && rc == EXIT_OK)

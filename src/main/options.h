@@ -67,5 +67,23 @@ void options_help(FILE *out);
 /* Asks the daemon that has this configuration to read it again (--reload), and prints its answer. Returns an exit code: EXIT_CONFIG
  * for a configuration that the daemon refused, EXIT_MISSING without a daemon. */
 int reload_ask(const struct conf_source *src);
+/* Sends a request without a body to the Unix socket of a daemon, and receives the answer until its end. what: method and target,
+ * such as "GET /disks". Returns 0, or the -errno of the connection. */
+int socket_ask(const char *path, const char *what, char *answer, size_t len);
+
+/* ---- ask_disks.c ---- */
+
+/* Asks the daemon of the configuration (admin.socket) for its disks. has_record: a start finds disks that store.disks does not
+ * name. Returns 0 if a start would have the same disks; or -errno with a sentence in err. */
+int ask_disks(const struct conf *conf, bool has_record, char *err, size_t len);
+
+/* ---- check_config.c: --check-config ---- */
+
+/* Becomes the user of the daemon, who is the owner of store.state_dir, if the caller is root. Writes the user's name to ret_name, or an
+ * empty text if the user stays the same. Returns an exit code. */
+int check_as_user(const struct conf *conf, char *ret_name, size_t cap);
+/* Judges the configuration and the disks, and prints the result. file: name of the configuration file; user: name that
+ * check_as_user() has written. Returns an exit code. */
+int check_config(const char *file, const struct conf_source *src, const struct conf *conf, const char *user);
 
 #endif

@@ -18,9 +18,6 @@
 #define ANSWER_BYTES (64u << 10)
 #define ANSWER_S 60
 
-static const char request[] = "POST /control/reload HTTP/1.1\r\nHost: gantryd\r\nContent-Length: 0\r\n"
-			      "Connection: close\r\n\r\n";
-
 /* Copies the socket of a daemon whose file cannot be read: that of -o, or the packaged one, in the directory that systemd
  * makes for the unit. */
 static void
@@ -58,12 +55,12 @@ socket_of(const struct conf_source *src, char *path, size_t len)
 	free(said);
 }
 
-/* Sends the request and receives the answer until its end. Returns 0, or the -errno of the connection. */
-static int
-ask(const char *path, char *answer, size_t len)
+int
+socket_ask(const char *path, const char *what, char *answer, size_t len)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	struct timeval limit = { .tv_sec = ANSWER_S };
+	char request[160];
 	size_t at = 0;
 	ssize_t n = -1;
 	int fd, r = 0;
@@ -71,12 +68,14 @@ ask(const char *path, char *answer, size_t len)
 	if (strlen(path) >= sizeof sun.sun_path)
 		return -ENAMETOOLONG;
 	strcpy(sun.sun_path, path);
+	snprintf(request, sizeof request,
+		 "%s HTTP/1.1\r\nHost: gantryd\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", what);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 	if (connect(fd, (struct sockaddr *)&sun, sizeof sun) < 0 ||
-	    send(fd, request, sizeof request - 1, MSG_NOSIGNAL) < 0)
+	    send(fd, request, strlen(request), MSG_NOSIGNAL) < 0)
 		r = -errno;
 	while (r == 0 && at < len - 1 && (n = recv(fd, answer + at, len - 1 - at, 0)) != 0) {
 		if (n < 0 && errno != EINTR)
@@ -116,7 +115,7 @@ reload_ask(const struct conf_source *src)
 	socket_of(src, path, sizeof path);
 	if (!path[0])
 		return signal_only();
-	r = ask(path, answer, sizeof answer);
+	r = socket_ask(path, "POST /control/reload", answer, sizeof answer);
 	if (r < 0) {
 		fprintf(stderr, "gantryd: not reloaded: %s: %s%s\n", path, strerror(-r),
 			r == -ENOENT || r == -ECONNREFUSED

@@ -55,6 +55,18 @@ find_dir(const struct conf *conf, char *out, size_t cap)
 }
 
 int
+daemon_state_owner(const struct conf *conf, char *dir, size_t cap, uid_t *ret_uid, gid_t *ret_gid)
+{
+	struct stat st;
+
+	if (find_dir(conf, dir, cap) < 0 || stat(dir, &st) < 0)
+		return -ENOENT;
+	*ret_uid = st.st_uid;
+	*ret_gid = st.st_gid;
+	return 0;
+}
+
+int
 daemon_state_path(const struct conf *conf, const struct conf_source *source, const char *name, char *out,
 		  size_t cap)
 {

@@ -86,8 +86,11 @@ check -o "store.disks=[{path: /dev/gantry-is-not-here}]"
 assert_eq $? 69 "a device that is not there: $(cat "$T/said")"
 daemon_run
 check || fail "--check-config beside the daemon: $(cat "$T/said")"
+assert_eq "$(tail -n 1 "$T/said")" "$T/gantryd.yaml: good; the running daemon has these disks open, and serves from them"
+check -o admin.socket=none
+assert_eq $? 69 "disks in use, and no daemon to ask: $(cat "$T/said")"
 said "^store: not looked at: $T/disk0: in use"
-assert_eq "$(tail -n 1 "$T/said")" "$T/gantryd.yaml: good, as far as it goes: the disks were not looked at"
+! grep -q 'yaml: good' "$T/said" || fail "--check-config of disks in use: $(cat "$T/said")"
 stop_daemon
 
 # ---- damage is found ----
