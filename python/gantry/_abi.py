@@ -84,6 +84,7 @@ class Result(ctypes.Structure):
         ("last_modified", c_char * 40),
         ("transport", c_int),
         ("declined_address", c_char * 48),
+        ("first_byte_ns", c_uint64),
     ]
 
 
@@ -101,6 +102,7 @@ class Request(ctypes.Structure):
         ("source_if_match", c_char_p),
         ("wait", c_int),
         ("wait_for", c_void_p),
+        ("busy_ms", c_uint),
     ]
 
 

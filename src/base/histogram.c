@@ -70,6 +70,15 @@ histogram_quantile(const struct histogram *h, double p)
 	return max;
 }
 
+void
+histogram_clear(struct histogram *h)
+{
+	atomic_store(&h->max, 0);
+	atomic_store(&h->sum, 0);
+	for (unsigned i = 0; i < HISTOGRAM_NR; i++)
+		atomic_store_explicit(&h->count[i], 0, memory_order_relaxed);
+}
+
 double
 histogram_mean(const struct histogram *h)
 {

@@ -24,6 +24,8 @@ uint64_t histogram_count(const struct histogram *h);
 /* Returns the p-quantile (p from 0 to 1): the upper end of the first bucket up to which the share p of all
  * values lies, or the largest value if that is smaller. Returns 0 if no value was added. */
 uint64_t histogram_quantile(const struct histogram *h, double p);
+/* Removes all values. A value that another thread adds meanwhile may be lost. */
+void histogram_clear(struct histogram *h);
 /* Returns the mean of the values; 0 if no value was added. */
 double histogram_mean(const struct histogram *h);
 

@@ -2,6 +2,8 @@
 /* One call of a program: its beginning, its requests over HTTP, its end.  Runs on the caller's thread. */
 #include "client/client_int.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +31,7 @@ call_begin(struct call *c, struct gantry *g, const char *url, const struct gantr
 {
 	size_t size = res && res->size ? res->size : sizeof *res;
 
-	*c = (struct call){ .g = g };
+	*c = (struct call){ .g = g, .began_ns = clock_ns() };
 	*own = (struct gantry_result){ .size = size };
 	/* A caller with a smaller struct gets as much as fits, at the end. */
 	c->res = own;
@@ -79,6 +81,8 @@ call_end(struct call *c, int e, struct gantry_result *res)
 		copy_text(own->checksum, sizeof own->checksum, c->r.stored_checksum);
 		copy_text(own->last_modified, sizeof own->last_modified, c->r.last_modified);
 	}
+	if (c->r.first_ns > c->began_ns && !c->is_filled_in)
+		own->first_byte_ns = c->r.first_ns - c->began_ns;
 	if (e < 0) {
 		own->path = GANTRY_PATH_NONE;
 		own->bytes = 0;
@@ -142,10 +146,15 @@ call_run(struct call *c, const struct exchange *x)
 	return e;
 }
 
-void
+bool
 call_back_off(const struct call *c, int turn)
 {
-	nap(c->r.retry_after_s ? c->r.retry_after_s * 1000 : 50u << (2 * turn));
+	unsigned ms = c->r.retry_after_s ? c->r.retry_after_s * 1000 : 50u << (2 * turn);
+
+	if (turn + 1 >= BUSY_TRIES || (c->req.busy_ms && ms > c->req.busy_ms))
+		return false;
+	nap(ms);
+	return true;
 }
 
 int
@@ -154,9 +163,8 @@ call_run_plain(struct call *c, const struct exchange *x)
 	for (int turn = 0;; turn++) {
 		int e = call_run(c, x);
 
-		if (e < 0 || judge_plain(&c->r) != VERDICT_BUSY || turn + 1 == BUSY_TRIES)
+		if (e < 0 || judge_plain(&c->r) != VERDICT_BUSY || !call_back_off(c, turn))
 			return e;
-		call_back_off(c, turn);
 	}
 }
 

@@ -420,10 +420,10 @@ struct reply {
 	uint64_t content_length;
 	/* first byte, last byte and total size in Content-Range, which may have only the total size */
 	uint64_t range_first, range_last, range_total;
-	uint64_t body_bytes; /* number of bytes of the body received */
-	bool body_overflow;  /* true: more bytes arrived than the buffer holds */
-	unsigned retry_after_s;
-	unsigned copies; /* value of x-gantry-copies; 0: absent */
+	uint64_t body_bytes;            /* number of bytes of the body received */
+	bool body_overflow;             /* true: more bytes arrived than the buffer holds */
+	unsigned retry_after_s, copies; /* copies: value of x-gantry-copies; 0: absent */
+	uint64_t first_ns; /* time of clock_ns() at the first byte of the answer; 0: there is no answer */
 	char etag[136], reason[160], checksum[64] /* x-amz-rdma-checksum */, stored_checksum[16],
 		last_modified[40];
 	char error[1024]; /* beginning of the body of an error answer */
@@ -529,8 +529,8 @@ struct call {
 	struct handle *h;
 	char *url;
 	struct memory memory;
-	uint64_t size, offset;
-	char checksum[16]; /* for a put: checksum of the bytes in base64; "": not sent */
+	uint64_t began_ns, size, offset; /* began_ns: time of clock_ns() at the beginning of the call */
+	char checksum[16];               /* for a put: checksum of the bytes in base64; "": not sent */
 	/* true: the server's NIC did not reach memory of a device, so the next attempt uses the stage */
 	bool wants_stage;
 	bool is_filled_in; /* true: the calls for the parts of this call have filled in the result */
@@ -560,8 +560,8 @@ int sum_up(struct call *c);
 int call_run(struct call *c, const struct exchange *x);
 /* Sends a request, repeats it while the server answers 503. Returns 0 with an answer in c->r, or -errno. */
 int call_run_plain(struct call *c, const struct exchange *x);
-/* Waits before the next try of a request. turn: number of the try; the wait is longer for a higher number. */
-void call_back_off(const struct call *c, int turn);
+/* Waits before the next try of a request. turn: number of the last. Returns false if there is to be none. */
+bool call_back_off(const struct call *c, int turn);
 /* Sends a request that exists only in S3, and repeats it while the server answers 503. Returns 0 with a 2xx
  * answer in c->r; -EOPNOTSUPP: the context has another dialect; or the -errno of any other answer. */
 int call_s3(struct call *c, const struct exchange *x);

@@ -4,8 +4,7 @@
  *
  * The bytes of an object travel between registered memory of this process and the server's NIC. The HTTP
  * request carries only a descriptor ("token") that names the memory. Bytes that cannot move by RDMA (no
- * device, a server that declines, 4 GiB and more) move in the HTTP body; then struct gantry_result has the
- * reason.
+ * device, a server that declines, 4 GiB and more) move in the HTTP body, and struct gantry_result says why.
  *
  *     struct gantry *g;
  *     struct gantry_result res;
@@ -18,8 +17,7 @@
  *
  * Threads: every function may be called by any thread, also by several at a time. Two calls must not use the
  * same memory at the same time, unless both only read it. gantry_open() calls curl_global_init(): a program
- * calls gantry_open() before it starts threads, or initialises curl itself. gantry_close() must be the last
- * call.
+ * calls gantry_open() before it starts threads, or initialises curl itself. gantry_close() is the last call.
  *
  * Errors: functions that can fail return 0 or a negative errno value. Strings in results end with a NUL, are
  * truncated if necessary, and are safe for a terminal: a question mark replaces each control character from
@@ -316,6 +314,7 @@ struct gantry_result {
 	char last_modified[40];
 	enum gantry_transport transport; /* transport of the bytes, if they moved by RDMA */
 	char declined_address[48];       /* address in the last token that the server declined; "": none */
+	uint64_t first_byte_ns; /* time in ns from the call to the first byte of its answer; 0: unknown */
 };
 
 /* Parameters of a request. 0 in every member but size is the default; size is sizeof this struct. */
@@ -338,6 +337,7 @@ struct gantry_request {
 	 * with -EIO if the driver fails. */
 	enum gantry_wait wait;
 	void *wait_for;
+	unsigned busy_ms; /* longest wait in ms before a request is repeated after a 503; 0: no limit */
 };
 
 /*

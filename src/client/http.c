@@ -5,6 +5,7 @@
  */
 #include "client/client_int.h"
 
+#include "base/clock.h"
 #include "base/printable.h"
 #include "client/stage.h"
 
@@ -95,6 +96,7 @@ on_header(char *line, size_t size, size_t n, void *cookie)
 	/* A status line begins a new answer (after 100 Continue): what came before does not count. */
 	if (n >= 5 && !memcmp(line, "HTTP/", 5)) {
 		reply_init(h->r);
+		h->r->first_ns = clock_ns();
 	} else if (*line == '\r' || *line == '\n') {
 		curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &status);
 		h->has_head = status >= 200;

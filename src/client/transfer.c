@@ -340,9 +340,8 @@ by_rdma(struct call *c, bool is_put)
 				return 1;
 			break;
 		case VERDICT_BUSY:
-			if (++busy == BUSY_TRIES)
+			if (!call_back_off(c, busy++))
 				return status_errno(&c->r);
-			call_back_off(c, busy - 1);
 			break;
 		case VERDICT_FAILED:
 			/* A NIC may reach the host's memory where it does not reach a device's. */

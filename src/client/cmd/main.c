@@ -272,6 +272,7 @@ main(int argc, char **argv)
 	bool given[OPTIONS_NR] = { false };
 	enum command_id id;
 	int opt, url;
+	bool compares;
 
 	while ((opt = words_option(argc, argv)) != -1) {
 		option_take(&c, opt);
@@ -292,7 +293,8 @@ main(int argc, char **argv)
 		return words_help(id);
 	words_options_judge(id, given);
 	words_judge(id, argc - optind, argv + optind);
-	url = words_url_at(id);
+	compares = id == COMMAND_bench && c.key.compare;
+	url = compares ? -1 : words_url_at(id);
 	if (url >= 0)
 		/* Only a put has its file in front. */
 		argv[optind + url] = (char *)words_url(id, argv[optind + url], argv[optind], c.scality);
@@ -300,7 +302,9 @@ main(int argc, char **argv)
 	sigaction(SIGPIPE, &pipe, NULL);
 	if (commands[id].takes & (FOR_DAEMON | FOR_KEY | FOR_BENCH))
 		admin_secure(c.ca_file, c.token_file);
-	if (!(commands[id].takes & (FOR_DAEMON | FOR_KEY | FOR_HW)))
+	if (c.worker && bench_worker_begin() != EXIT_OK)
+		return EXIT_USAGE;
+	if (!(commands[id].takes & (FOR_DAEMON | FOR_KEY | FOR_HW)) && !compares)
 		c.g = open_library(&c);
 	if (c.verbose)
 		be_verbose(c.g);

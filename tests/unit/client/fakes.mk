@@ -5,6 +5,8 @@ LINK-client/test_ports := client_rig
 LINK-client/test_rc := client_rig
 # Parts of the command that are pure.
 $(O)/unit/client/test_bench: $(addprefix $(O)/src/client/cmd/,bench/bench_plan.o common/content.o)
+$(O)/unit/client/test_bench_wire $(O)/fuzz/client_bench: $(addprefix $(O)/src/client/cmd/bench/,bench_wire.o bench_plan.o)
+$(O)/unit/client/test_bench_wire $(O)/fuzz/client_bench: LD_TESTS += -ljansson
 $(O)/fuzz/client_state: $(addprefix $(O)/src/client/cmd/move/,sink.o resume.o names.o)
 $(O)/fuzz/client_hw: $(O)/src/client/cmd/hwcheck/hw_wire.o
 LINK-client/test_list := client_rig

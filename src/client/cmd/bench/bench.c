@@ -5,6 +5,8 @@
  */
 #include "client/cmd/bench/bench.h"
 
+#include "client/cmd/bench/bench_hosts.h"
+#include "client/cmd/bench/bench_meter.h"
 #include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/content.h"
 #include "client/cmd/common/words.h"
@@ -42,6 +44,8 @@ read_plan(struct cmd *c, struct bench_plan *p)
 		words_bad("bench",
 			  "--objects must be as many as --concurrency at least: each thread has its own",
 			  NULL);
+	if (c->csv && c->json)
+		words_bad("bench", "--csv and --json are two forms of one output", NULL);
 	if (!c->rounds)
 		c->rounds = p->way_nr > 1 ? ROUNDS_OF_TWO : 1;
 }
@@ -54,6 +58,43 @@ random_number(void)
 	return getrandom(&n, sizeof n, 0) == sizeof n ? n : (uint64_t)now_s() * 1000003 + (uint64_t)getpid();
 }
 
+/* Adds a server: HOST:PORT, or a URL without a path. */
+static int
+add_endpoint(struct bench *b, const char *name, size_t len)
+{
+	bool is_url = words_is_url(name);
+	const char *host = is_url ? strstr(name, "://") + 3 : name,
+		   *scheme = is_url                               ? ""
+			     : strncmp(b->base, "https:", 6) == 0 ? "https://"
+								  : "http://";
+
+	if (b->endpoints == BENCH_ENDPOINTS_MAX)
+		words_bad("bench", "--endpoints takes 15 servers, besides that of the URL", NULL);
+	while (len && name[len - 1] == '/')
+		len--;
+	if (name + len <= host || memchr(host, '/', (size_t)(name + len - host)))
+		words_bad("bench", "--endpoints wants HOST:PORT, with commas between", b->c->endpoints);
+	return asprintf(&b->endpoint[b->endpoints++], "%s%.*s", scheme, (int)len, name) < 0 ? -ENOMEM : 0;
+}
+
+/* Takes the servers: that of the URL first, then those of --endpoints. */
+static int
+take_endpoints(struct bench *b)
+{
+	const char *host = strstr(b->base, "://") + 3, *list = b->c->endpoints;
+	int e;
+
+	b->path = strchr(host, '/');
+	e = add_endpoint(b, b->base, (size_t)(b->path - b->base));
+	while (e == 0 && list) {
+		size_t len = strcspn(list, ",");
+
+		e = add_endpoint(b, list, len);
+		list = list[len] ? list + len + 1 : NULL;
+	}
+	return e;
+}
+
 /* Where everything goes: below what the URL names, or without a bucket into one of our own. */
 static int
 name_base(struct bench *b, const char *url)
@@ -64,10 +105,10 @@ name_base(struct bench *b, const char *url)
 	while (len && url[len - 1] == '/')
 		len--;
 	b->own_bucket = !b->c->scality && (!path || !path[strspn(path, "/")]);
-	return asprintf(&b->base, "%.*s/gantry-bench-%016llx", (int)len, url,
-			(unsigned long long)random_number()) < 0
-		       ? -ENOMEM
-		       : 0;
+	if (asprintf(&b->base, "%.*s/gantry-bench-%016llx", (int)len, url,
+		     (unsigned long long)random_number()) < 0)
+		return -ENOMEM;
+	return take_endpoints(b);
 }
 
 /* ---- what it takes ---- */
@@ -133,24 +174,48 @@ find_admin(struct bench *b)
 }
 
 static int
-say_failed(struct bench *b, const char *op, int e, const struct gantry_result *res)
+say_failed(struct bench *b, const char *op, int endpoint, int e, const struct gantry_result *res)
 {
 	struct outcome o;
 
-	outcome_init(&o, op, b->base, NULL);
+	outcome_init(&o, op, endpoint ? b->endpoint[endpoint] : b->base, NULL);
 	outcome_add(&o, e, res);
 	explain(&o);
 	report(b->c, &o, false);
 	return o.error == -ENOENT ? EXIT_NOT_FOUND : EXIT_FAILED;
 }
 
-/* One question before anything is made: is the server there, and the bucket?  Exit status. */
+/* Asks one server for an object below our name, where there must be none. Returns an exit status. */
 static int
-begin_there(struct bench *b)
+ask_there(struct bench *b, int endpoint)
 {
 	struct gantry_request req = request_of(b->c);
 	struct gantry_result res = { .size = sizeof res };
 	char byte, *url;
+	int e, rc;
+
+	if (asprintf(&url, "%s%s/none", b->endpoint[endpoint], b->path) < 0)
+		return EXIT_FAILED;
+	req.no_rdma = 1;
+	e = gantry_get(b->c->g, url, &byte, 1, 0, &req, &res);
+	if (e == -ENOENT && (b->c->scality || !strcmp(res.code, "NoSuchKey"))) {
+		rc = EXIT_OK;
+	} else if (e == 0) {
+		fprintf(stderr, "gantry: bench: there is an object below %s%s already, and it is not ours\n",
+			b->endpoint[endpoint], b->path);
+		rc = EXIT_FAILED;
+	} else {
+		rc = say_failed(b, "bench", endpoint, e, &res);
+	}
+	free(url);
+	return rc;
+}
+
+/* One question before anything is made: is the server there, and the bucket?  Exit status. */
+static int
+begin_there(struct bench *b)
+{
+	struct gantry_result res = { .size = sizeof res };
 	int e;
 
 	if (b->own_bucket) {
@@ -161,20 +226,20 @@ begin_there(struct bench *b)
 			return EXIT_FAILED;
 		}
 		b->own_bucket = e == 0;
-		return e < 0 ? say_failed(b, "bench", e, &res) : EXIT_OK;
+		return e < 0 ? say_failed(b, "bench", 0, e, &res) : EXIT_OK;
 	}
-	url = gantry_url_join(b->base, "none");
-	req.no_rdma = 1;
-	e = url ? gantry_get(b->c->g, url, &byte, 1, 0, &req, &res) : -ENOMEM;
-	free(url);
-	if (e == -ENOENT && (b->c->scality || !strcmp(res.code, "NoSuchKey")))
-		return EXIT_OK;
-	if (e == 0) {
-		fprintf(stderr, "gantry: bench: there is an object below %s already, and it is not ours\n",
-			b->base);
-		return EXIT_FAILED;
-	}
-	return say_failed(b, "bench", e, &res);
+	return ask_there(b, 0);
+}
+
+/* Asks every server. Returns an exit status. */
+static int
+begin_everywhere(struct bench *b)
+{
+	int rc = begin_there(b);
+
+	for (int i = 1; rc == EXIT_OK && i < b->endpoints; i++)
+		rc = ask_there(b, i);
+	return rc;
 }
 
 /* ---- rows ---- */
@@ -185,60 +250,83 @@ needs_objects(const struct bench_mix *m)
 	return m->weight[BENCH_GET] || m->weight[BENCH_HEAD] || m->weight[BENCH_DELETE];
 }
 
-/* What all rows say together. */
-struct verdict {
-	uint64_t errors, damaged, not_rdma;
-	int e;
-};
-
 static void
-judge(struct verdict *v, const struct bench_row *row)
+free_rows(struct bench_row *row)
 {
-	v->errors += row->errors;
-	v->damaged += row->damaged;
-	if (row->way == BENCH_RDMA)
-		v->not_rdma += row->http_bytes;
+	for (int i = 0; row && i < BENCH_WAY_NR; i++) {
+		for (int k = 0; k < row[i].second_nr; k++)
+			json_decref(row[i].second[k].counts);
+		free(row[i].second);
+		free(row[i].endpoint);
+	}
+	free(row);
 }
 
-/* Mixed operations of one size and so many at once: each way in turn, in each round. */
-static void
-run_rows(struct bench *b, const struct bench_sizes *s, int at_once, const struct bench_mix *m,
-	 struct verdict *v)
+/* Makes a row for each way. NULL: no memory. */
+static struct bench_row *
+make_rows(const struct bench *b, const struct bench_sizes *s, int at_once, const struct bench_mix *m)
 {
-	const struct bench_plan *p = &b->plan;
 	struct bench_row *row = calloc(BENCH_WAY_NR, sizeof *row);
 
-	if (!row) {
-		v->e = -ENOMEM;
-		return;
-	}
-	for (int i = 0; i < BENCH_WAY_NR; i++) {
+	for (int i = 0; row && i < BENCH_WAY_NR; i++) {
 		row[i].sizes = s;
 		row[i].mix = m;
 		row[i].at_once = at_once;
 		row[i].way = (enum bench_way)i;
 		row[i].objects = b->objects;
+		row[i].hosts = 1;
+		if (b->endpoints > 1)
+			row[i].endpoint = calloc((size_t)b->endpoints, sizeof *row[i].endpoint);
+		if (b->endpoints > 1 && !row[i].endpoint) {
+			free_rows(row);
+			return NULL;
+		}
 	}
+	return row;
+}
+
+/* Mixed operations of one size and so many at once: each way in turn, in each round. */
+static void
+run_rows(struct bench *b, const struct bench_sizes *s, int at_once, const struct bench_mix *m,
+	 struct bench_verdict *v)
+{
+	const struct bench_plan *p = &b->plan;
+	struct bench_row *row = make_rows(b, s, at_once, m);
+
+	if (!row) {
+		v->e = -ENOMEM;
+		return;
+	}
+	bench_meter_row(&row[p->way[0]]);
 	if (needs_objects(m))
 		v->e = bench_work(b, BENCH_PREPARE, &row[p->way[0]]);
 	for (int r = 0; v->e == 0 && r < b->c->rounds; r++) {
-		/* Who is first changes, so that a machine that gets slower does not favour one of them. */
-		for (int k = 0; v->e == 0 && k < p->way_nr; k++)
-			v->e = bench_work(b, BENCH_MEASURE, &row[p->way[r % 2 ? p->way_nr - 1 - k : k]]);
+		/* The first way alternates, so that a machine that gets slower does not favour one of them. */
+		for (int k = 0; v->e == 0 && k < p->way_nr; k++) {
+			if (b->c->worker)
+				v->e = bench_worker_wait();
+			bench_meter_round();
+			if (v->e == 0)
+				v->e = bench_work(b, BENCH_MEASURE,
+						  &row[p->way[r % 2 ? p->way_nr - 1 - k : k]]);
+			bench_meter_round_end();
+		}
 	}
+	bench_meter_hide();
 	for (int k = 0; k < p->way_nr; k++) {
-		judge(v, &row[p->way[k]]);
+		bench_judge(v, &row[p->way[k]]);
 		if (row[p->way[k]].rounds)
 			bench_report_row(b, &row[p->way[k]]);
 	}
 	if (p->way_nr > 1 && v->e == 0)
 		bench_report_ratio(b, &row[BENCH_RDMA], &row[BENCH_HTTP]);
-	free(row);
+	bench_meter_show();
+	free_rows(row);
 }
 
 /* Removes what rows of one mix of sizes have made. */
 static void
-remove_objects(struct bench *b, const struct bench_sizes *s, struct verdict *v)
+remove_objects(struct bench *b, const struct bench_sizes *s, struct bench_verdict *v)
 {
 	struct bench_row *row = calloc(1, sizeof *row);
 	uint64_t left = 0;
@@ -253,15 +341,14 @@ remove_objects(struct bench *b, const struct bench_sizes *s, struct verdict *v)
 	for (uint64_t i = 0; i < b->objects; i++)
 		left += b->object[i].is_left;
 	if (left)
-		fprintf(stderr, "gantry: bench: %llu objects could not be removed: %s/\n",
-			(unsigned long long)left, b->base);
+		bench_report_left(b, left);
 	if (left && v->e == 0)
 		v->e = e ? e : -EIO;
 	free(row);
 }
 
 static void
-run_sizes(struct bench *b, const struct bench_sizes *s, struct verdict *v)
+run_sizes(struct bench *b, const struct bench_sizes *s, struct bench_verdict *v)
 {
 	const struct bench_plan *p = &b->plan;
 
@@ -277,6 +364,7 @@ run_sizes(struct bench *b, const struct bench_sizes *s, struct verdict *v)
 	for (int i = 0; v->e == 0 && i < p->at_once_nr; i++)
 		for (int k = 0; v->e == 0 && k < p->mix_nr; k++)
 			run_rows(b, s, p->at_once[i], &p->mix[k], v);
+	bench_meter_note("removing objects");
 	if (bench_ended())
 		fprintf(stderr,
 			"gantry: bench: stopped; removing what was made (a second signal leaves it)\n");
@@ -286,7 +374,7 @@ run_sizes(struct bench *b, const struct bench_sizes *s, struct verdict *v)
 
 /* Removes the bucket, if we made it.  What somebody else put into it keeps it. */
 static void
-end_there(struct bench *b, struct verdict *v)
+end_there(struct bench *b, struct bench_verdict *v)
 {
 	struct gantry_result res = { .size = sizeof res };
 	int e = b->own_bucket ? gantry_remove_bucket(b->c->g, b->base, &res) : 0;
@@ -299,7 +387,7 @@ end_there(struct bench *b, struct verdict *v)
 }
 
 static int
-exit_of(const struct bench *b, const struct verdict *v)
+exit_of(const struct bench *b, const struct bench_verdict *v)
 {
 	if (v->damaged)
 		fprintf(stderr, "gantry: bench: %llu answers were not what had been stored\n",
@@ -311,35 +399,69 @@ exit_of(const struct bench *b, const struct verdict *v)
 	return b->c->require_rdma && v->not_rdma ? EXIT_NOT_RDMA : EXIT_OK;
 }
 
+/* Measures from this host. Returns an exit status. */
+static int
+run_here(struct bench *b, struct bench_verdict *v)
+{
+	int rc = find_admin(b) < 0 || make_buffers(b) < 0 ? EXIT_FAILED : EXIT_OK;
+
+	if (rc == EXIT_OK) {
+		bench_catch_signals();
+		rc = begin_everywhere(b);
+	}
+	if (rc != EXIT_OK)
+		return rc;
+	bench_report_head(b);
+	bench_meter_begin(b, b->c->count ? 0 : b->c->warm_up_s + b->c->time_s);
+	for (int i = 0; v->e == 0 && i < b->plan.sizes_nr; i++)
+		run_sizes(b, &b->plan.sizes[i], v);
+	end_there(b, v);
+	bench_meter_end();
+	bench_report_total(b);
+	return exit_of(b, v);
+}
+
+/* Measures from other hosts. Returns an exit status. */
+static int
+run_there(struct bench *b, const char *url, struct bench_verdict *v)
+{
+	int rc;
+
+	if (b->c->admin)
+		words_bad("bench", "--hosts measures no CPU of the server: leave --admin out", NULL);
+	bench_catch_signals();
+	bench_report_head(b);
+	bench_meter_begin(b, b->c->count ? 0 : b->c->warm_up_s + b->c->time_s);
+	rc = bench_hosts(b, url, v);
+	bench_meter_end();
+	bench_report_total(b);
+	return rc == EXIT_OK || bench_ended() ? exit_of(b, v) : rc;
+}
+
 int
 cmd_bench(struct cmd *c, const char *url)
 {
-	struct bench *b = calloc(1, sizeof *b);
-	struct verdict v = { 0 };
-	int rc;
+	struct bench *b = c->key.compare ? NULL : calloc(1, sizeof *b);
+	struct bench_verdict v = { 0 };
+	int rc = EXIT_FAILED;
 
+	if (c->key.compare)
+		return bench_compare(c, c->key.compare, url);
 	if (!b)
 		return EXIT_FAILED;
 	b->c = c;
+	/* A worker writes lines for the process that has started it. */
+	c->json |= c->worker;
 	pthread_mutex_init(&b->lock, NULL);
 	read_plan(c, &b->plan);
 	b->seed = c->has_seed ? c->seed : random_number() >> 32;
 	raise_files(bench_plan_most_at_once(&b->plan));
-	rc = name_base(b, url) < 0 || find_admin(b) < 0 || make_buffers(b) < 0 ? EXIT_FAILED : EXIT_OK;
-	if (rc == EXIT_OK) {
-		bench_catch_signals();
-		rc = begin_there(b);
-	}
-	if (rc == EXIT_OK) {
-		bench_report_head(b);
-		for (int i = 0; v.e == 0 && i < b->plan.sizes_nr; i++)
-			run_sizes(b, &b->plan.sizes[i], &v);
-		end_there(b, &v);
-		bench_report_total(b);
-		rc = exit_of(b, &v);
-	}
+	if (name_base(b, url) == 0)
+		rc = c->hosts ? run_there(b, url, &v) : run_here(b, &v);
 	for (int i = 0; i < b->buffers; i++)
 		buffer_fini(&b->buffer[i]);
+	for (int i = 0; i < b->endpoints; i++)
+		free(b->endpoint[i]);
 	free(b->buffer);
 	free(b->base);
 	free(b);

@@ -6,8 +6,10 @@
  * counts from these times.
  *
  *     bench_plan.c    parses the options
- *     bench_work.c    threads and their requests
+ *     bench_work.c    threads and their requests; bench_int.h has their parts
  *     bench_report.c  table and JSON
+ *     bench_csv.c     CSV
+ *     bench_meter.c   the progress of the whole measurement
  *     bench.c         the order of all steps
  *
  * A plan is a list of rows, which are measured one after the other. A row is a combination of a mix of sizes,
@@ -21,7 +23,7 @@
 #include "base/histogram.h"
 #include "client/cmd/common/cmd.h"
 
-#include <sys/resource.h>
+#include <jansson.h>
 
 /* ---- the plan: bench_plan.c, which is pure ---- */
 
@@ -30,6 +32,7 @@
 #define BENCH_AT_ONCE_MAX 1024
 #define BENCH_OBJECTS_MAX 10000000u
 #define BENCH_ROUNDS_MAX 100
+#define BENCH_ENDPOINTS_MAX 16
 
 enum bench_op { BENCH_PUT, BENCH_GET, BENCH_HEAD, BENCH_DELETE, BENCH_OP_NR };
 enum bench_way { BENCH_RDMA, BENCH_HTTP, BENCH_WAY_NR };
@@ -75,6 +78,11 @@ bool bench_plan_at_once(struct bench_plan *p, const char *text);
 bool bench_plan_mix(struct bench_plan *p, const char *text);
 /* Parses ways, such as "rdma", "http" or "rdma,http". */
 bool bench_plan_ways(struct bench_plan *p, const char *text);
+/* Returns the number of rows of the plan, each with all its ways and rounds. */
+int bench_plan_rows(const struct bench_plan *p);
+/* Returns the time in seconds that the measurements of the plan take, with `rounds` rounds that last
+ * seconds each; 0 if seconds is 0. */
+double bench_plan_seconds(const struct bench_plan *p, int rounds, double seconds);
 
 int bench_plan_most_at_once(const struct bench_plan *p);
 uint64_t bench_plan_largest(const struct bench_plan *p);
@@ -97,10 +105,45 @@ struct bench_kinds {
 	int nr;
 };
 
+/* Counts a kind of event nr times (bench_plan.c). */
+void bench_count_kind(struct bench_kinds *k, const char *name, uint64_t nr);
+
 struct bench_figures {
 	struct histogram latency; /* latencies of successful requests, in ns */
+	/* of gets: times until the first byte of the answer, in ns, from the same beginning as latencies */
+	struct histogram first_byte;
 	_Atomic uint64_t nr, bytes;
 };
+
+/* The measurements of one endpoint: its successful requests, their latencies and bytes, and failures. */
+struct bench_endpoint {
+	struct histogram latency;
+	_Atomic uint64_t nr, bytes, errors;
+};
+
+#define BENCH_SERIES_MAX 86400 /* largest number of seconds in a series; further ones are not stored */
+
+/* A second of the measurement, or a part of one at the end of a round. at_s: its end, from the beginning of
+ * the row, without the times between rounds. */
+struct bench_second {
+	double at_s, seconds;
+	uint64_t nr, bytes, p50_ns, p99_ns;
+	json_t *counts; /* in a worker: counts of the latencies; NULL: none */
+};
+
+/* The second that is being counted. */
+struct bench_now {
+	struct histogram latency;
+	_Atomic uint64_t nr, bytes;
+};
+
+static inline void
+bench_second_add(struct bench_now *now, uint64_t ns, uint64_t bytes)
+{
+	histogram_add(&now->latency, ns);
+	now->nr++;
+	now->bytes += bytes;
+}
 
 /* The measurements of a row with one way (RDMA or HTTP), over all its rounds. */
 struct bench_row {
@@ -117,6 +160,11 @@ struct bench_row {
 	/* Rates of each round. rate: requests per second; byte_rate: bytes per second. */
 	double rate[BENCH_ROUNDS_MAX], byte_rate[BENCH_ROUNDS_MAX];
 	int rounds;
+	int hosts;            /* number of hosts that measured the row */
+	struct bench_now now; /* counters of the current second */
+	struct bench_second *second;
+	int second_nr, second_cap;
+	struct bench_endpoint *endpoint; /* measurements of each endpoint; NULL: there is one endpoint */
 };
 
 /* Sums over all requests, also those that are not measured. */
@@ -136,7 +184,13 @@ struct bench_object {
 struct bench {
 	struct cmd *c;
 	struct bench_plan plan;
-	char *base; /* beginning of the URLs of all objects; each URL is base/KEY */
+	char *base; /* beginning of the URLs of all objects at the first endpoint; each URL is base/KEY */
+	/* the servers, as http://HOST:PORT; requests use them in turn */
+	char *endpoint[BENCH_ENDPOINTS_MAX];
+	int endpoints;
+	const char *path;   /* rest of base after the first endpoint */
+	char left_why[400]; /* reason why the first object could not be removed; "": there is none */
+	uint64_t left;      /* number of objects that could not be removed */
 	bool own_bucket;
 	uint64_t seed;
 	struct buffer *buffer; /* buffer of each thread */
@@ -145,6 +199,7 @@ struct bench {
 	uint64_t objects;
 	unsigned group; /* number of the current mix of sizes, which the keys contain */
 	bool has_server_cpu;
+	bool has_told_few; /* the table has explained its marks of quantiles */
 	pthread_mutex_t lock;
 	struct bench_total total;
 };
@@ -159,16 +214,38 @@ enum bench_job {
  * that the command line sets, and adds the results to row. Returns 0; -EINTR: a signal has ended the job;
  * -EIO: the job was aborted after too many failures, after printing a message on standard error. */
 int bench_work(struct bench *b, enum bench_job job, struct bench_row *row);
+/* Returns the number that the key of object i is made of. */
+uint64_t bench_id(const struct bench *b, uint64_t i);
 /* Returns true if a signal has requested the end of the program. */
 bool bench_ended(void);
 void bench_catch_signals(void);
 
+/* The verdict of all rows together. */
+struct bench_verdict {
+	uint64_t errors, damaged, not_rdma;
+	int e; /* 0, or the -errno with which the measurement ended */
+};
+
+/* Adds a row to the verdict. */
+void bench_judge(struct bench_verdict *v, const struct bench_row *row);
+/* Compares two files of --json. Returns an exit status: EXIT_FAILED if a row of the new one is worse than the
+ * limit allows, or absent. */
+int bench_compare(const struct cmd *c, const char *old_path, const char *new_path);
+
 /* ---- what it says: bench_report.c ---- */
 
 void bench_report_head(const struct bench *b);
-void bench_report_row(const struct bench *b, const struct bench_row *row);
+void bench_report_row(struct bench *b, const struct bench_row *row);
 /* Prints a comparison of RDMA with HTTP. */
 void bench_report_ratio(const struct bench *b, const struct bench_row *rdma, const struct bench_row *http);
 void bench_report_total(const struct bench *b);
+/* Prints the objects that could not be removed, and the reason of the first. left: their number. */
+void bench_report_left(struct bench *b, uint64_t left);
+
+/* ---- bench_csv.c ---- */
+
+void bench_csv_head(void);
+/* Prints the lines of a row: one for each operation, endpoint and second. */
+void bench_csv_row(const struct bench *b, const struct bench_row *row);
 
 #endif

@@ -234,6 +234,18 @@ bench_plan_largest(const struct bench_plan *p)
 	return most;
 }
 
+int
+bench_plan_rows(const struct bench_plan *p)
+{
+	return p->sizes_nr * p->at_once_nr * p->mix_nr;
+}
+
+double
+bench_plan_seconds(const struct bench_plan *p, int rounds, double seconds)
+{
+	return seconds * rounds * p->way_nr * bench_plan_rows(p);
+}
+
 uint64_t
 bench_usual_objects(const struct bench_sizes *s, int at_once)
 {
@@ -255,4 +267,20 @@ bench_pick(const unsigned *weight, int nr, uint64_t random)
 	while (at >= weight[i])
 		at -= weight[i++];
 	return i;
+}
+
+void
+bench_count_kind(struct bench_kinds *k, const char *name, uint64_t nr)
+{
+	int i = 0;
+
+	while (i < k->nr && strcmp(k->kind[i].name, name) != 0)
+		i++;
+	if (i == BENCH_KINDS_MAX) {
+		i = BENCH_KINDS_MAX - 1;
+		snprintf(k->kind[i].name, sizeof k->kind[i].name, "others");
+	}
+	if (i == k->nr)
+		snprintf(k->kind[k->nr++].name, sizeof k->kind[i].name, "%s", name);
+	k->kind[i].nr += nr;
 }

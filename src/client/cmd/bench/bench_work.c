@@ -6,10 +6,9 @@
  * and a repetition over HTTP are part of it.  Making and comparing bytes (--verify) is not, but a thread sends nothing
  * meanwhile.
  */
-#include "client/cmd/bench/bench.h"
+#include "client/cmd/bench/bench_int.h"
 
 #include "base/clock.h"
-#include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/content.h"
 
 #include <errno.h>
@@ -20,34 +19,9 @@
 #include <string.h>
 #include <time.h>
 
-#define FAILURES_MAX 10 /* of one thread in a row */
 #define TRIES 3
-#define TOLD_MAX 5 /* what went wrong, in full */
 #define NAP_NS (20 * NS_PER_MS)
 #define GATHER_NS (200 * NS_PER_US)
-
-/* GATHER: whoever has an answer waits for the others, so that what is measured begins with nothing under way. */
-enum phase { WARM_UP, GATHER, MEASURE, END };
-
-struct crew {
-	struct bench *b;
-	struct bench_row *row;
-	enum bench_job job;
-	int nr;
-	_Atomic enum phase phase;
-	_Atomic uint64_t begun; /* of --count */
-	_Atomic int working, gathered;
-	_Atomic bool gave_up;
-	uint64_t round;
-};
-
-struct worker {
-	struct crew *crew;
-	int nr;
-	uint64_t random, due_ns, puts;
-	int failures; /* in a row */
-	bool counts;  /* what it does now is measured */
-};
 
 /* ---- signals ---- */
 
@@ -76,107 +50,18 @@ bench_ended(void)
 	return ended;
 }
 
-/* ---- what is counted ---- */
-
-static void
-count_kind(struct bench_kinds *k, const char *name)
-{
-	int i = 0;
-
-	while (i < k->nr && strcmp(k->kind[i].name, name) != 0)
-		i++;
-	if (i == BENCH_KINDS_MAX) {
-		i = BENCH_KINDS_MAX - 1;
-		snprintf(k->kind[i].name, sizeof k->kind[i].name, "others");
-	}
-	if (i == k->nr)
-		snprintf(k->kind[k->nr++].name, sizeof k->kind[i].name, "%s", name);
-	k->kind[i].nr++;
-}
-
-static void
-count_failure(struct worker *w, enum bench_op op, const char *url, const char *kind, const char *message)
-{
-	static int told;
-	struct bench *b = w->crew->b;
-	struct bench_row *row = w->crew->row;
-
-	if (++w->failures == FAILURES_MAX)
-		w->crew->gave_up = true;
-	pthread_mutex_lock(&b->lock);
-	if (told < TOLD_MAX)
-		fprintf(stderr, "gantry: bench: %s %s: %s%s%s\n", bench_op_name[op], url, kind,
-			*message ? ": " : "", message);
-	else if (told == TOLD_MAX)
-		fprintf(stderr, "gantry: bench: further failures are only counted\n");
-	told++;
-	if (w->crew->job != BENCH_REMOVE) {
-		count_kind(&row->error, kind);
-		row->errors++;
-	}
-	pthread_mutex_unlock(&b->lock);
-}
-
-static void
-count_error(struct worker *w, enum bench_op op, const char *url, int e, const struct gantry_result *res)
-{
-	char kind[64];
-
-	if (*res->code)
-		snprintf(kind, sizeof kind, "%s", res->code);
-	else if (res->status >= 300)
-		snprintf(kind, sizeof kind, "HTTP %d", res->status);
-	else
-		snprintf(kind, sizeof kind, "%s", strerrorname_np(-e) ? strerrorname_np(-e) : "?");
-	count_failure(w, op, url, kind, res->message);
-}
-
-static void
-count_success(struct worker *w, enum bench_op op, const struct gantry_result *res, uint64_t ns)
-{
-	struct bench *b = w->crew->b;
-	struct bench_row *row = w->crew->row;
-	enum bench_way went = res->path == GANTRY_PATH_RDMA ? BENCH_RDMA : BENCH_HTTP;
-	bool moves = op == BENCH_PUT || op == BENCH_GET;
-	uint64_t bytes = moves ? res->bytes : 0;
-
-	w->failures = 0;
-	b->total.nr[op]++;
-	if (op == BENCH_PUT)
-		b->total.put_bytes[went] += bytes;
-	else if (op == BENCH_GET)
-		b->total.get_bytes[went] += bytes;
-	if (!w->counts)
-		return;
-	histogram_add(&row->op[op].latency, ns);
-	row->op[op].nr++;
-	row->op[op].bytes += bytes;
-	if (went == BENCH_RDMA)
-		row->rdma_bytes += bytes;
-	else
-		row->http_bytes += bytes;
-	if (moves && went == BENCH_HTTP && row->way == BENCH_RDMA) {
-		pthread_mutex_lock(&b->lock);
-		count_kind(&row->not_rdma, res->reason);
-		pthread_mutex_unlock(&b->lock);
-	}
-}
-
 /* ---- requests ---- */
-
-/* What one request is about. */
-struct ask {
-	struct bench_object *o;
-	char url[2048];
-	uint64_t id;
-	struct gantry_request req;
-	struct gantry_result res;
-};
 
 static uint64_t
 random_of(struct worker *w)
 {
 	return w->random = content_scramble(w->random);
+}
+
+uint64_t
+bench_id(const struct bench *b, uint64_t i)
+{
+	return content_scramble(((uint64_t)b->group << 32 | i) + b->seed);
 }
 
 static void
@@ -185,9 +70,12 @@ ask_init(struct worker *w, struct ask *a, uint64_t i)
 	struct bench *b = w->crew->b;
 
 	a->o = &b->object[i];
-	a->id = content_scramble(((uint64_t)b->group << 32 | i) + b->seed);
-	snprintf(a->url, sizeof a->url, "%s/%016llx", b->base, (unsigned long long)a->id);
+	a->id = bench_id(b, i);
+	a->endpoint = (int)(((uint64_t)w->nr + w->asked++) % (uint64_t)b->endpoints);
+	snprintf(a->url, sizeof a->url, "%s%s/%016llx", b->endpoint[a->endpoint], b->path,
+		 (unsigned long long)a->id);
 	a->req = request_of(b->c);
+	a->req.busy_ms = w->crew->job == BENCH_REMOVE ? 1 : BUSY_MS;
 	a->req.no_rdma = w->crew->row->way == BENCH_HTTP;
 	a->res = (struct gantry_result){ .size = sizeof a->res };
 }
@@ -198,11 +86,18 @@ content_of(const struct ask *a, uint32_t version)
 	return content_scramble(a->id ^ content_scramble(version));
 }
 
-/* When the request begins, or was due to. */
-static uint64_t
+/* The beginning of a request: when it was due, and how late it was. */
+struct begin {
+	uint64_t ns, late_ns;
+};
+
+static struct begin
 begin(struct worker *w)
 {
-	return w->due_ns ? w->due_ns : clock_ns();
+	uint64_t now = clock_ns();
+
+	return w->due_ns ? (struct begin){ w->due_ns, now > w->due_ns ? now - w->due_ns : 0 }
+			 : (struct begin){ now, 0 };
 }
 
 static void
@@ -212,7 +107,7 @@ put_one(struct worker *w, struct ask *a)
 	const struct bench_sizes *s = w->crew->row->sizes;
 	void *mem = b->buffer[w->nr].mem;
 	int pick = bench_pick(s->weight, s->nr, random_of(w));
-	uint64_t from;
+	struct begin from;
 	int e;
 
 	a->o->is_there = false;
@@ -224,10 +119,10 @@ put_one(struct worker *w, struct ask *a)
 	from = begin(w);
 	e = gantry_put(b->c->g, a->url, mem, s->size[pick], &a->req, &a->res);
 	if (e < 0) {
-		count_error(w, BENCH_PUT, a->url, e, &a->res);
+		bench_count_error(w, BENCH_PUT, a, e);
 		return;
 	}
-	count_success(w, BENCH_PUT, &a->res, clock_ns() - from);
+	bench_count_success(w, BENCH_PUT, a, clock_ns() - from.ns, from.late_ns);
 	a->o->is_there = true;
 }
 
@@ -242,7 +137,7 @@ damaged(struct worker *w, enum bench_op op, struct ask *a, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	w->crew->row->damaged++;
-	count_failure(w, op, a->url, "damaged", text);
+	bench_count_failure(w, op, a, "damaged", text);
 }
 
 static bool
@@ -258,7 +153,8 @@ static void
 get_one(struct worker *w, struct ask *a)
 {
 	struct bench *b = w->crew->b;
-	uint64_t want = w->crew->row->sizes->size[a->o->size], from, ns, good;
+	uint64_t want = w->crew->row->sizes->size[a->o->size], ns, good;
+	struct begin from;
 	void *mem = b->buffer[w->nr].mem;
 	int e;
 
@@ -267,9 +163,9 @@ get_one(struct worker *w, struct ask *a)
 		memset(mem, 0, want);
 	from = begin(w);
 	e = gantry_get(b->c->g, a->url, mem, want, 0, &a->req, &a->res);
-	ns = clock_ns() - from;
+	ns = clock_ns() - from.ns;
 	if (e < 0) {
-		count_error(w, BENCH_GET, a->url, e, &a->res);
+		bench_count_error(w, BENCH_GET, a, e);
 		return;
 	}
 	if (has_other_size(w, BENCH_GET, a, a->res.has_object_size ? a->res.object_size : a->res.bytes, want))
@@ -280,34 +176,35 @@ get_one(struct worker *w, struct ask *a)
 			(unsigned long long)want);
 		return;
 	}
-	count_success(w, BENCH_GET, &a->res, ns);
+	bench_count_success(w, BENCH_GET, a, ns, from.late_ns);
 }
 
 static void
 head_one(struct worker *w, struct ask *a)
 {
-	uint64_t want = w->crew->row->sizes->size[a->o->size], from = begin(w);
+	uint64_t want = w->crew->row->sizes->size[a->o->size];
+	struct begin from = begin(w);
 	int e = gantry_head(w->crew->b->c->g, a->url, &a->req, &a->res);
 
 	if (e < 0)
-		count_error(w, BENCH_HEAD, a->url, e, &a->res);
+		bench_count_error(w, BENCH_HEAD, a, e);
 	else if (!a->res.has_object_size || !has_other_size(w, BENCH_HEAD, a, a->res.object_size, want))
-		count_success(w, BENCH_HEAD, &a->res, clock_ns() - from);
+		bench_count_success(w, BENCH_HEAD, a, clock_ns() - from.ns, from.late_ns);
 }
 
 static void
 remove_one(struct worker *w, struct ask *a)
 {
-	uint64_t from = begin(w);
+	struct begin from = begin(w);
 	int e = gantry_delete(w->crew->b->c->g, a->url, &a->req, &a->res);
 
 	a->o->is_there = false;
 	if (e < 0) {
-		count_error(w, BENCH_DELETE, a->url, e, &a->res);
+		bench_count_error(w, BENCH_DELETE, a, e);
 		return;
 	}
 	a->o->is_left = false;
-	count_success(w, BENCH_DELETE, &a->res, clock_ns() - from);
+	bench_count_success(w, BENCH_DELETE, a, clock_ns() - from.ns, from.late_ns);
 }
 
 /* ---- which object ---- */
@@ -419,7 +316,7 @@ measure(struct worker *w)
 	}
 }
 
-/* Puts what is not there, or deletes what may be: each some times, should it fail. */
+/* Puts what is not there, some times should it fail, or deletes what may be, once. */
 static void
 tidy(struct worker *w, bool is_put)
 {
@@ -428,7 +325,9 @@ tidy(struct worker *w, bool is_put)
 		struct bench_object *o = &w->crew->b->object[i];
 		struct ask a;
 
-		for (int tries = 0; tries < TRIES && (is_put ? !o->is_there : o->is_left); tries++) {
+		/* The end waits for nothing: one round, and what is left is told. */
+		for (int tries = 0; tries < (is_put ? TRIES : 1) && (is_put ? !o->is_there : o->is_left);
+		     tries++) {
 			ask_init(w, &a, i);
 			if (is_put)
 				put_one(w, &a);
@@ -447,47 +346,12 @@ work(void *arg)
 		measure(w);
 	else
 		tidy(w, w->crew->job == BENCH_PREPARE);
-	w->crew->working--;
+	if (--w->crew->working == 0)
+		w->crew->ended_ns = clock_ns();
 	return NULL;
 }
 
-/* ---- what it costs ---- */
-
-struct cost {
-	uint64_t ns;
-	double client_s, server_s;
-};
-
-static double
-server_cpu_s(const struct bench *b)
-{
-	struct sample s;
-	struct answer a;
-	char err[512];
-	double cpu;
-	int line;
-
-	if (!b->has_server_cpu || admin_get(admin_name(b->c->admin), "/metrics", &a, err, sizeof err) < 0)
-		return 0;
-	if (sample_parse(a.text, &s, &line) < 0)
-		return 0;
-	cpu = sample_sum(&s, "process_cpu_seconds_total", "");
-	sample_free(&s);
-	return cpu;
-}
-
-static struct cost
-cost_now(const struct bench *b)
-{
-	struct cost c = { .server_s = server_cpu_s(b) };
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	c.client_s = (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-		     (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
-	c.ns = clock_ns();
-	return c;
-}
+/* ---- a round ---- */
 
 static uint64_t
 moved(const struct bench_row *row, uint64_t *ret_nr)
@@ -508,6 +372,7 @@ run_clock(struct crew *crew)
 {
 	struct cmd *c = crew->b->c;
 	struct cost from;
+	uint64_t end;
 
 	if (crew->phase == WARM_UP) {
 		sleep_until(crew, clock_ns() + (uint64_t)(c->warm_up_s * 1e9));
@@ -515,15 +380,19 @@ run_clock(struct crew *crew)
 		while (crew->gathered < crew->working && !ended && !crew->gave_up)
 			nap(GATHER_NS);
 	}
-	from = cost_now(crew->b);
+	from = bench_cost_now(crew->b);
+	bench_series_begin(crew, from.ns);
 	crew->phase = MEASURE;
-	if (!c->count) {
-		uint64_t end = from.ns + (uint64_t)(c->time_s * 1e9);
+	end = c->count ? UINT64_MAX : from.ns + (uint64_t)(c->time_s * 1e9);
+	while (crew->working > 0 && !ended && !crew->gave_up && clock_ns() < end) {
+		uint64_t now = clock_ns();
 
-		while (crew->working > 0 && !ended && clock_ns() < end)
-			sleep_until(crew, clock_ns() + NAP_NS < end ? clock_ns() + NAP_NS : end);
-		crew->phase = END;
+		bench_series_turn(crew, now);
+		if (now < end)
+			nap(end - now < NAP_NS ? end - now : NAP_NS);
 	}
+	if (!c->count)
+		crew->phase = END;
 	return from;
 }
 
@@ -531,8 +400,8 @@ static void
 settle(struct crew *crew, const struct cost *from, uint64_t nr, uint64_t bytes)
 {
 	struct bench_row *row = crew->row;
-	struct cost to = cost_now(crew->b);
-	double s = (double)(to.ns - from->ns) / 1e9;
+	struct cost to = bench_cost_now(crew->b);
+	double s = (double)(crew->ended_ns - from->ns) / 1e9;
 	uint64_t nr_now, bytes_now = moved(row, &nr_now);
 
 	row->seconds += s;
@@ -561,7 +430,7 @@ bench_work(struct bench *b, enum bench_job job, struct bench_row *row)
 	crew.working = row->at_once;
 	/* Without a warm-up everything counts, and with it what it costs. */
 	if (crew.phase == MEASURE)
-		from = cost_now(b);
+		from = bench_cost_now(b);
 	while (w && thread && started < row->at_once) {
 		w[started] = (struct worker){ .crew = &crew, .nr = started };
 		w[started].random = content_scramble(b->seed + (rounds << 16) + (uint64_t)started);
@@ -582,6 +451,8 @@ bench_work(struct bench *b, enum bench_job job, struct bench_row *row)
 	}
 	for (int i = 0; i < started; i++)
 		pthread_join(thread[i], NULL);
+	if (job == BENCH_MEASURE && from.ns)
+		bench_series_end(&crew, crew.ended_ns);
 	if (job == BENCH_MEASURE && from.ns)
 		settle(&crew, &from, nr, bytes);
 	free(w);

@@ -95,6 +95,13 @@ struct cmd {
 	const char *output; /* support: path of the archive; NULL: a name made of host and time */
 	/* options of bench; NULL or 0: the default */
 	const char *sizes, *at_once, *mix, *ways;
+	const char *endpoints; /* bench: further servers, separated by commas; NULL: none */
+	bool csv;              /* bench: true: prints CSV */
+	/* bench: hosts that measure, separated by commas, and the command that reaches them; NULL: this host,
+	 * and ssh */
+	const char *hosts, *ssh;
+	bool worker;  /* bench: true: this process is a worker of --hosts */
+	double limit; /* bench: percentage by which a row may be worse; 0: the default */
 	double time_s, warm_up_s, rate;
 	uint64_t objects, seed;
 	int rounds;
@@ -153,8 +160,12 @@ int cmd_du(struct cmd *c, const char *url);
  * (cmd_sync()). */
 int cmd_cp(struct cmd *c, const char *from, const char *to);
 int cmd_sync(struct cmd *c, const char *from, const char *to);
-/* Measures a server; see bench.h. */
+/* Measures a server; see bench.h. With c->key.compare, compares two measurements, and url is the path of the newer
+ * one. */
 int cmd_bench(struct cmd *c, const char *url);
+/* Reads the credentials of a worker of `gantry bench --hosts` from standard input into the environment, before
+ * the library is opened. Returns an exit status. */
+int bench_worker_begin(void);
 int cmd_rm(struct cmd *c, const char *url);
 int cmd_mb(struct cmd *c, const char *url);
 int cmd_rb(struct cmd *c, const char *url);
