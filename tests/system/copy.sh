@@ -63,7 +63,7 @@ assert_eq "$(gantry ls "$URL_S3" | tr '\n' ' ')" "bkt there "
 assert_eq "$(gantry ls "$B/tree/" | tr '\n' ' ')" "tree/a tree/empty tree/sub/ "
 assert_eq "$(gantry ls -r "$B/tree/sub")" "tree/sub/big
 tree/sub/deep/a b+%&.txt"
-assert_match "$(gantry ls -rl "$B/tree/sub/b")" "^20[0-9-]*T[0-9:]* +70000001 tree/sub/big$"
+assert_match "$(gantry ls -rl "$B/tree/sub/b")" "^20[0-9-]*T[0-9:]*Z +70000001 tree/sub/big$"
 assert_match "$(gantry ls -rl --human "$B/tree/sub/b")" " 66.8 MiB tree/sub/big$"
 assert_match "$(gantry ls --json "$B/tree/a")" '^\{"op":"ls","type":"object","name":"tree/a","size":3000001,"etag":'
 assert_eq "$(rc_of gantry ls "$B/nothing")" 3

@@ -151,7 +151,7 @@ must_wait_for(int unit)
 	snprintf(want, sizeof want,
 		 "disk %s is missing: it is waited for until store.heal_after is over, then others take its "
 		 "place",
-		 u.uuid);
+		 u.label);
 	assert_string_equal(move.trouble, want);
 }
 
