@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make check-newcomer: somebody new, in a fresh Debian that debootstrap makes, follows README's "A first server" word for word, then sections of
 # docs/recipes.md and docs/python.md, and is told how long each step took.  At the end `gantry top` and the status page's data have what they moved.
+# Then comes the second hour of the operator (second-hour): a disk is lost and replaced, a key and a certificate are renewed, and the page says who deleted an object.
 #     tests/newcomer/run.sh DIRECTORY-OF-THE-PACKAGES
 # The commands are taken from the pages.  Stand-ins, because this is a directory and no machine with a screen and systemd: `sudo` runs the command,
 # `systemctl enable --now` runs what the unit's ExecStart= says as the unit's user, `editor` makes the store small, `xdg-open` fetches, `make deb` was run before.
@@ -13,7 +14,7 @@ cd "$(dirname "$0")/../.." || exit 2
 chroot_begin newcomer "$1"
 # What the packages depend on, what the recipes' own programs are, and what a machine has: fetched once.
 # shellcheck disable=SC2046
-chroot_base "$R" systemd-standalone-sysusers systemd-standalone-tmpfiles iproute2 util-linux curl python3 python3-boto3 python3-numpy awscli rclone s3cmd restic s3fs \
+chroot_base "$R" systemd-standalone-sysusers systemd-standalone-tmpfiles iproute2 util-linux openssl jq curl python3 python3-boto3 python3-numpy awscli rclone s3cmd restic s3fs \
 	libmicrohttpd12 liburing2 libyaml-0-2 libisal2 libibverbs1 librdmacm1 ibverbs-providers libcurl4 libxml2 libjansson4 libsystemd0 libssl3 libgnutls30
 mkdir -p "$R/home/newcomer/gantry/build"
 git ls-files -z | xargs -0 cp -p --parents -t "$R/home/newcomer/gantry" || die "no copy of the tree"
@@ -42,22 +43,34 @@ END
 stand_in systemctl <<-'END'
 	#!/bin/bash
 	unit=/lib/systemd/system/gantryd.service
-	case "$*" in
-	'enable --now gantryd')
+	of() { sed -n "s/^$1=//p" $unit; }
+	begin() {
 		install -d -o gantry -g gantry -m 755 /run/gantry
-		setsid runuser -u "$(sed -n 's/^User=//p' $unit)" -- $(sed -n 's/^ExecStart=//p' $unit) --ready-file /tmp/ready >/tmp/daemon.log 2>&1 </dev/null &
+		install -d -o gantry -g gantry -m 750 /var/log/gantry
+		rm -f /tmp/ready
+		STATE_DIRECTORY=/var/lib/gantry LOGS_DIRECTORY=/var/log/gantry setsid runuser -u "$(of User)" -- $(of ExecStart) --ready-file /tmp/ready >>/tmp/daemon.log 2>&1 </dev/null &
 		for ((i = 0; i < 600; i++)); do
-			[ ! -s /tmp/ready ] || exit 0
+			[ ! -s /tmp/ready ] || { curl -sSf http://127.0.0.1:9001/status | jq .pid >/tmp/daemon.pid; return; }
 			kill -0 $! 2>/dev/null || break
 			sleep 0.1
 		done
 		cat /tmp/daemon.log >&2
-		exit 1
-		;;
+		return 1
+	}
+	end() {
+		kill "$(cat /tmp/daemon.pid)"
+		for ((i = 0; i < 600; i++)); do kill -0 "$(cat /tmp/daemon.pid)" 2>/dev/null || return 0; sleep 0.1; done
+		return 1
+	}
+	case "$*" in
+	'enable --now gantryd' | 'start gantryd') begin ;;
+	'stop gantryd') end ;;
+	'restart gantryd') end && begin ;;
+	'reload gantryd') runuser -u "$(of User)" -- $(of ExecReload) ;;
 	*) echo "systemctl: no stand-in for: $*" >&2; exit 1 ;;
 	esac
 END
-install -m 755 tests/newcomer/newcomer "$R/usr/local/bin/newcomer"
+install -m 755 tests/newcomer/newcomer tests/newcomer/second-hour "$R/usr/local/bin/"
 # No port of this machine's: the newcomer's network is its own.
 if ! in_chroot "$R" unshare --net --pid --fork --kill-child /usr/local/bin/newcomer 2>"$T/err" | tee "$T/out" || ! grep -q '^newcomer: done$' "$T/out"; then
 	die "$(tail -n 20 "$T/err" "$R/tmp/daemon.log" 2>/dev/null)"
