@@ -45,7 +45,7 @@ static struct {
 /* ---- capacity ---- */
 
 struct room {
-	uint64_t size, free;
+	uint64_t size, free, reserved;
 };
 
 /* Sums up the disks of the store. The pools of a cluster share their room: the data pool stands for it. */
@@ -65,6 +65,7 @@ room_of(const struct daemon *d)
 			continue;
 		room.size += info.size_bytes;
 		room.free += info.free_bytes;
+		room.reserved += info.own_bytes;
 	}
 	return room;
 }
@@ -115,10 +116,11 @@ seen_status(struct daemon *d, FILE *out)
 	fputs(",\n\"host\":", out);
 	json_string(out, host);
 	fprintf(out,
-		",\"capacity\":{\"size_bytes\":%llu,\"used_bytes\":%llu,\"free_bytes\":%llu,"
-		"\"history_seconds\":%llu,\"outlook\":\"%s\",\"growth_bytes_per_day\":",
+		",\"capacity\":{\"size_bytes\":%llu,\"used_bytes\":%llu,\"reserved_bytes\":%llu,"
+		"\"free_bytes\":%llu,\"history_seconds\":%llu,\"outlook\":\"%s\",\"growth_bytes_per_day\":",
 		(unsigned long long)room.size, (unsigned long long)(room.size - room.free),
-		(unsigned long long)room.free, (unsigned long long)v.history_s, text[v.outlook]);
+		(unsigned long long)room.reserved, (unsigned long long)room.free,
+		(unsigned long long)v.history_s, text[v.outlook]);
 	if (v.outlook == CAPACITY_YOUNG)
 		fputs("null", out);
 	else

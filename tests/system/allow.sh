@@ -104,4 +104,14 @@ allow '["10.200.0.0/16", routed]'
 goes mlx5_3 RDMA
 doctor '10.200.0.1 is allowed.*rdma.allow' 10.200.0.1
 doctor '10.9.4.1 is allowed.*routed' 10.9.4.1
+# ---- where all tokens were declined, RDMA is not said to be in use ----
+allow '["10.9.4.0/24"]'
+restart_daemon
+goes mlx5_2 not-allowed
+gantry --admin "$ADMIN" doctor --json >"$T/doctor" 2>&1
+declined=$(jq -r .verdict "$T/doctor")
+assert_match "$declined" '^this machine can use RDMA, but the daemon has declined all 1 tokens? that came' "the verdict: $(jq -c '.findings[] | select(.level == "stop")' "$T/doctor")"
+goes mlx5_3 RDMA
+gantry --admin "$ADMIN" doctor --json >"$T/doctor" 2>&1
+assert_match "$(jq -r .verdict "$T/doctor")" '^RDMA can be used' "the verdict after a token was served"
 assert_alive

@@ -20,13 +20,14 @@ id=$(state .store.id)
 assert_match "$id" '^[0-9a-f]{8}-[0-9a-f-]{27}$' "the UUID of the store"
 assert_eq "$(state '.capacity | .size_bytes - .free_bytes - .used_bytes')" 0
 assert_eq "$(state .capacity.size_bytes)" "$(curl_admin /disks | jq '[.[].size_bytes] | add')"
+assert_eq "$(state .capacity.reserved_bytes)" "$(curl_admin /disks | jq '[.[].reserved_bytes] | add')"
 assert_eq "$(state .capacity.free_bytes)" "$(curl_admin /disks | jq '[.[].free_bytes] | add')"
 # Nothing is known after minutes, and nothing is said.
 assert_eq "$(state '.capacity | [.outlook, .full_in_seconds, .growth_bytes_per_day] | map(tostring) | join(" ")')" "young null null"
 assert_eq "$(curl_admin /metrics | grep -c '^gantry_store_full_seconds')" 0 "no estimate without history"
 gantry --admin "$T/admin.sock" status >"$T/status" || fail "gantry status: $(cat "$T/status")"
 assert_match "$(cat "$T/status")" "host       $(hostname), store ${id%%-*}" "the host"
-assert_match "$(cat "$T/status")" 'capacity   [0-9.]+ GiB, [0-9.]+ MiB used \([0-9]+ %\), [0-9.]+ GiB free; full in: not enough history yet \(0 min of 60 min\)' "the capacity"
+assert_match "$(cat "$T/status")" 'capacity   [0-9.]+ GiB, [0-9.]+ MiB used \([0-9]+ % reserved, [0-9]+ % data\), [0-9.]+ GiB free; full in: not enough history yet \(0 min of 60 min\)' "the capacity"
 
 # ---- buckets ----
 bucket() { curl_admin /buckets | jq -c ".largest[] | select(.name == \"$1\") | [.objects, .bytes, .max_bytes, .copies, .lifecycle]"; }

@@ -165,6 +165,8 @@ try:
         code, first = {"failed": ("disk_failed", "gantry disk status"), "full": ("disk_full", "gantry disk status"),
                        "reload": ("reload_failed", "gantryd --check-config"), "certificate": ("certificate_ends", "gantry health")}[STATE]
         reason(d, code, first, STATE)
+        if STATE == "reload":
+            check("the keys that need a restart", text(d, "restart") == "restart needed for: memory.buffers", text(d, "restart"))
         if STATE in ("failed", "full"):
             wait(d, f"{STATE}: the bad disk is first, with the reason", "/failed|disk_full/.test(document.querySelectorAll('#disks tr')[1].innerText)")
         if STATE == "full":

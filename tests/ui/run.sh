@@ -127,6 +127,10 @@ look certificate
 stop_daemon
 LISTEN=''
 again
+# A change that needs a restart, and after it a file that cannot be used.
+sed -i 's/ buffers: [^,}]*/ buffers: 128MiB/' "$T/gantryd.yaml"
+kill -HUP "$DAEMON_PID"
+wait_for 60 grep -q 'memory.buffers needs a restart' "$T/daemon.log"
 cp "$T/gantryd.yaml" "$T/good.yaml"
 echo 'no_such_key: 1' >>"$T/gantryd.yaml"
 kill -HUP "$DAEMON_PID"

@@ -47,14 +47,15 @@ room_print(FILE *out, const json_t *status)
 {
 	const json_t *c = json_object_get(status, "capacity");
 	const char *outlook = json_text_at(c, "outlook", "");
-	double size = json_at(c, "size_bytes"), used = json_at(c, "used_bytes");
+	double size = json_at(c, "size_bytes"), used = json_at(c, "used_bytes"),
+	       own = json_at(c, "reserved_bytes");
 	char a[32], b[32], d[32], history[32], left[32];
 
 	if (size <= 0)
 		return;
-	fprintf(out, "%-10s %s, %s used (%.0f %%), %s free; ", "capacity", size_text((uint64_t)size, a),
-		size_text((uint64_t)used, b), 100 * used / size,
-		size_text((uint64_t)json_at(c, "free_bytes"), d));
+	fprintf(out, "%-10s %s, %s used (%.0f %% reserved, %.0f %% data), %s free; ", "capacity",
+		size_text((uint64_t)size, a), size_text((uint64_t)used, b), 100 * own / size,
+		100 * (used - own) / size, size_text((uint64_t)json_at(c, "free_bytes"), d));
 	span_text(json_at(c, "history_seconds"), history);
 	if (strcmp(outlook, "fills") == 0)
 		fprintf(out, "full in %s at the rate of the last %s\n",
