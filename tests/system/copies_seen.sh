@@ -123,7 +123,13 @@ assert_has "$(codes)" '^one_copy$' codes
 [ "$(metric gantry_copies_to_heal_bytes)" -gt 0 ] || fail "nothing is to be copied"
 assert_has "$(admin top --count 1 --interval 0.1)" '^copies .* have one copy, being copied: .* of about ' "gantry top"
 assert_eq "$(status .healing)" true
+# gantry disk status --wait shows it on a terminal.
+/usr/bin/python3 "$ROOT/tests/system/on_terminal.py" "$T/screen" 240 "$BUILD/gantry" --admin "$T/admin.sock" disk status --wait >"$T/waits" 2>&1 &
+waits=$!
+is_on_screen() { tr '\r' '\n' <"$T/screen" | grep -qE '[0-9.]+ ([KM]i)?B of about [0-9.]+ [KM]iB.*: second copies are made'; }
+wait_for 60 is_on_screen
 kill_daemon
+wait "$waits" && fail "disk status --wait ends well without a daemon: $(cat "$T/waits")"
 
 # ---- the disk that has all is away: it is needed ----
 mv "$T/disk0" "$T/away"
