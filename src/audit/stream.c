@@ -25,6 +25,7 @@
 #define QUEUE_BYTES (1u << 20)
 /* Room that refusals and reads leave to changes. */
 #define QUEUE_SPARE (QUEUE_BYTES / 4)
+#define OLD_BYTES (PATH_MAX + 12) /* size of the name of an old file */
 #define RETRY_NS (100 * (long)NS_PER_MS)
 
 static struct outbox box;
@@ -91,21 +92,51 @@ open_file(void)
 	return fcntl(file.fd, F_SETFL, O_APPEND) < 0 ? -errno : 0;
 }
 
-/* Renames the file and the old files before it, of which the last goes. */
+static char *
+old_path(char out[OLD_BYTES], int i)
+{
+	snprintf(out, OLD_BYTES, "%s.%d", file.path, i);
+	return out;
+}
+
+/* Makes the name of the first old file free: the files before the first gap move on by one, and only without a gap the last one is
+ * removed. So an attempt after one that failed half way removes nothing more. */
+static int
+make_way(void)
+{
+	char from[OLD_BYTES], to[OLD_BYTES];
+	int gap = 1;
+
+	for (int i = file.keep + 1; i <= AUDIT_KEEP_MAX; i++) {
+		if (unlink(old_path(from, i)) < 0 && errno != ENOENT)
+			return -errno;
+	}
+	while (gap <= file.keep && access(old_path(from, gap), F_OK) == 0)
+		gap++;
+	if (gap > file.keep) {
+		gap = file.keep;
+		if (unlink(old_path(from, gap)) < 0)
+			return -errno;
+	}
+	for (int i = gap - 1; i > 0; i--) {
+		if (rename(old_path(from, i), old_path(to, i + 1)) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+/* Renames the file to the first old file, and begins a new one. */
 static int
 rotate(void)
 {
-	char from[PATH_MAX + 8], to[PATH_MAX + 8];
+	char first[OLD_BYTES];
+	int r;
 
 	close_file();
-	for (int i = AUDIT_KEEP_MAX; i > 0; i--) {
-		snprintf(from, sizeof from, "%s.%d", file.path, i);
-		snprintf(to, sizeof to, "%s.%d", file.path, i + 1);
-		if ((i < file.keep ? rename(from, to) : unlink(from)) < 0 && errno != ENOENT)
-			return -errno;
-	}
-	snprintf(to, sizeof to, "%s.1", file.path);
-	if (rename(file.path, to) < 0 && errno != ENOENT)
+	r = make_way();
+	if (r < 0)
+		return r;
+	if (rename(file.path, old_path(first, 1)) < 0 && errno != ENOENT)
 		return -errno;
 	return open_file();
 }

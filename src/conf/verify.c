@@ -464,11 +464,19 @@ verify_region(struct loader *ld)
 static void
 verify_audit(struct loader *ld)
 {
-	const char *file = ld->conf->audit.file;
+	const struct conf *c = ld->conf;
+	const char *file = c->audit.file;
+	const char *const others[] = { c->auth.credentials_file, c->admin.token_file,
+				       c->admin.tls_certificate, c->admin.tls_key };
 
 	if (file && file[0] != '/' && strcmp(file, "auto") != 0)
 		load_fail_key(ld, "audit.file", "expected a path from / on, auto, or none, not \"%.100s\"",
 			      file);
+	/* The stream appends to its file, and renames it. */
+	for (size_t i = 0; file && i < sizeof others / sizeof *others; i++) {
+		if (others[i] && strcmp(file, others[i]) == 0)
+			load_fail_key(ld, "audit.file", "%.100s is the file of another key", file);
+	}
 }
 
 void

@@ -95,6 +95,7 @@ check_config(const char *file, const struct conf_source *src, const struct conf 
 {
 	struct tls_cert *certs[DAEMON_CERTS] = { NULL };
 	struct auth_keys *keys = NULL;
+	char token[ADMIN_TOKEN_MAX + 2];
 	const char *but;
 	int r = check_store(src, conf, &but);
 
@@ -105,6 +106,8 @@ check_config(const char *file, const struct conf_source *src, const struct conf 
 	if (r == 0)
 		r = daemon_load_keys(conf, &keys);
 	auth_keys_put(keys);
+	if (r == 0)
+		r = daemon_read_token(conf, token, stderr);
 	if (r < 0)
 		return EXIT_CONFIG;
 	printf("%s: good%s%s%s\n", file, user[0] ? " for user " : "", user, but);

@@ -206,6 +206,7 @@ bad() { # TEXT KEY=VALUE
 	grep -qF "$1" "$T/out" || fail "$2: $(cat "$T/out")"
 }
 bad 'expected a path from / on, auto, or none, not "audit.jsonl"' audit.file=audit.jsonl
+bad 'is the file of another key' audit.file="$T/keys.yaml"
 bad 'from 64KiB to' audit.size=1KiB
 bad 'from 1 to 100' audit.keep=0
 sed -i -E '/^audit:/s|file: "[^"]*"|file: relative|' "$T/gantryd.yaml"

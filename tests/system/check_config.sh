@@ -38,6 +38,8 @@ check 69 "not looked at: disk ${U1::8} $T/disk1 missing"
 stop_daemon
 mv "$T/away" "$T/disk1"
 check 0 'yaml: good$'
+# What a start reads beside them.
+check 78 "admin.token_file: .*$T/no-token" -o "admin.token_file=$T/no-token"
 
 # ---- by root, for another user ----
 if [ "$(id -u)" = 0 ]; then

@@ -101,6 +101,14 @@ assert_eq "$(as "$READER" "$READER_SECRET" GET /bkt/a)" 403
 grep -q InvalidAccessKeyId answer || fail "$(cat answer)"
 assert_eq "$(as "$FIRST" "$FIRST_SECRET" GET /bkt/a)" 200
 
+# ---- a secret that could not be printed is said to be in the file ----
+key new --comment unseen >/dev/full 2>err && fail "key new ends well, and nothing was printed"
+error_has "the secret could not be printed"
+unseen=$(sed -n 's/.*revoke it with `\(gantry key \)\(.*\)`$/\2/p' err)
+# shellcheck disable=SC2086
+says 0 $unseen
+! grep -q unseen "$K" || fail "it is still there: $(cat "$K")"
+
 # ---- rotate: a second secret with the same rights, while the first one is still good; the log and the list tell them apart
 cp "$K" unturned
 says 0 new --bucket bkt --read-only --max-objects 9 --comment 'to be turned' --json -q

@@ -55,6 +55,23 @@ gantry support --admin "$T/admin.sock" --conf "$T/gantryd.yaml" --output "$T/one
 grep -q 'one.tar.gz: File exists' "$T/said" || fail "$(cat "$T/said")"
 assert_eq "$(md5 "$T/one.tar.gz")" "$sum"
 
+# ---- a listener that wants a token for its pages, without and with it ----
+stop_daemon
+sed -i -E '/^admin:/s|address: "?[^,"]*"?,|address: "0.0.0.0:0",|' "$T/gantryd.yaml"
+daemon_run
+over_tcp() { # NAME WORDS...
+	TMPDIR=$T/tmp gantry support --admin "http://127.0.0.1:${URL_ADMIN##*:}" --conf "$T/gantryd.yaml" --output "$T/$1.tar.gz" "${@:2}" >"$T/said" 2>&1 || fail "support: $(cat "$T/said")"
+	mkdir "$T/$1"
+	tar -C "$T/$1" -xzf "$T/$1.tar.gz" || fail "the archive"
+	B=$(echo "$T/$1"/gantry-support-*)
+}
+over_tcp without
+lacks status.json 'wants its token'
+over_tcp with --token-file "$T/token"
+jq -e .version "$B/status.json" >/dev/null || fail "status.json: $(cat "$B/status.json")"
+! grep -q 'needs the token' "$B/doctor.txt" || fail "doctor.txt: $(cat "$B/doctor.txt")"
+no_secret
+
 # ---- the daemon is stopped, a program hangs, another is not there ----
 mkdir "$T/bin"
 ln -s /usr/bin/* /usr/sbin/* "$T/bin" 2>/dev/null

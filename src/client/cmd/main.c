@@ -312,7 +312,7 @@ main(int argc, char **argv)
 
 	gantry_close(c.g);
 	/* A full disk behind our standard output is a failure like any other. */
-	if (fflush(stdout) != 0 && rc == EXIT_OK)
+	if ((fflush(stdout) != 0 || ferror(stdout)) && rc == EXIT_OK)
 		rc = EXIT_FAILED;
 	return rc;
 }

@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -132,6 +134,66 @@ test_rotation(void **state)
 	assert_true(lines > 110 && lines < 190);
 	snprintf(name, sizeof name, "%s.3", path);
 	assert_int_equal(access(name, F_OK), -1);
+}
+
+static void
+put_text(const char *name, const char *text)
+{
+	FILE *f = fopen(name, "w");
+
+	assert_non_null(f);
+	assert_true(fputs(text, f) >= 0);
+	assert_int_equal(fclose(f), 0);
+}
+
+static void
+assert_content(const char *name, const char *want)
+{
+	char *text = content(name);
+
+	assert_string_equal(text, want);
+	free(text);
+}
+
+/* The file cannot be renamed, as one that is mounted: the attempts remove one old file, and no more. */
+static void
+test_held(void **state)
+{
+	char key[1000], name[4][160];
+	struct audit_info info;
+
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	memset(key, 'k', sizeof key - 1);
+	key[sizeof key - 1] = 0;
+	for (int i = 1; i <= 3; i++) {
+		snprintf(name[i], sizeof name[i], "%s.%d", path, i);
+		put_text(name[i], (const char *[]){ "one", "two", "three" }[i - 1]);
+	}
+	put_text(path, "");
+	assert_int_equal(mount(path, path, NULL, MS_BIND, NULL), 0);
+	begin(path, 64 << 10, 3, false);
+	for (int i = 0; i < 100; i++)
+		put(AUDIT_CHANGE, key);
+	/* Five attempts and more. */
+	do {
+		usleep(10000);
+		audit_get_info(&info);
+	} while (info.waits_ns < 600 * NS_PER_MS);
+	assert_int_equal(info.error, -EBUSY);
+	assert_int_equal(access(name[1], F_OK), -1);
+	assert_content(name[2], "one");
+	assert_content(name[3], "two");
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+	audit_stop(LONG_NS);
+	assert_int_equal(access(name[1], F_OK), 0);
+	assert_content(name[2], "one");
+	assert_content(name[3], "two");
+	unlink(path);
+	for (int i = 1; i <= 3; i++)
+		unlink(name[i]);
 }
 
 /* Others have removed the file: what comes later is in a new one.  Then the directory is gone: what comes waits until there is one. */
@@ -297,9 +359,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_kinds),   cmocka_unit_test(test_rotation),
-		cmocka_unit_test(test_removed), cmocka_unit_test(test_full),
-		cmocka_unit_test(test_stalled), cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_kinds),    cmocka_unit_test(test_rotation),
+		cmocka_unit_test(test_held),     cmocka_unit_test(test_removed),
+		cmocka_unit_test(test_full),     cmocka_unit_test(test_stalled),
+		cmocka_unit_test(test_refusals),
 	};
 	int rc;
 

@@ -108,7 +108,14 @@ show_pair(const struct key_run *k, const struct key_pair *p, const char *path, c
 		json_decref(o);
 	}
 	json_decref(more);
-	return rc;
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return rc;
+	fprintf(stderr,
+		"gantry: key: the secret could not be printed, and %s has it: revoke it with `gantry key "
+		"revoke %s --secret "
+		"%s`\n",
+		path, p->access_key, p->secret_id);
+	return EXIT_FAILED;
 }
 
 static void

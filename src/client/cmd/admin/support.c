@@ -128,6 +128,11 @@ take_page(struct bundle *b, const char *admin, int i)
 		free(a.text);
 		return;
 	}
+	if (a.status == 401 || a.status == 403) {
+		say_lacking(b, pages[i].file, pages[i].about, "the daemon wants its token (--token-file)");
+		free(a.text);
+		return;
+	}
 	path_of(b, pages[i].file, path);
 	f = fopen(path, "we");
 	if (!f || fwrite(a.text, 1, a.len, f) != a.len)
@@ -173,6 +178,14 @@ take_command(struct bundle *b, const struct cmd *c, int i)
 		if (strcmp(word, "doctor") == 0 && c->admin) {
 			words[nr++] = "--admin";
 			words[nr++] = c->admin;
+		}
+		if (strcmp(word, "doctor") == 0 && c->token_file) {
+			words[nr++] = "--token-file";
+			words[nr++] = c->token_file;
+		}
+		if (strcmp(word, "doctor") == 0 && c->ca_file) {
+			words[nr++] = "--ca";
+			words[nr++] = c->ca_file;
 		}
 	}
 	path_of(b, commands[i].file, path);
