@@ -180,12 +180,13 @@ fsck_failed(int error, const struct damage_sums *sums)
 					   : strerror(-error);
 }
 
-/* Shows the progress of a check; a store on a cluster has none. */
+/* Shows the progress of a check. */
 static void
 show_progress(struct store_conf *sc)
 {
-	if (sc->ops == &store_set_ops)
-		sc->disks.meter = meter_show(sc->disks.disk, sc->disks.nr);
+	bool has_disks = sc->ops == &store_set_ops;
+
+	sc->disks.meter = meter_show(sc->disks.disk, has_disks ? sc->disks.nr : 0);
 }
 
 static int

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "store/damage.h"
+#include "store/meter.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -403,11 +404,15 @@ static int
 rstore_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *cookie, const char *line),
 	    void *cookie)
 {
+	struct meter_disk *meter = meter_of(conf->disks.meter, conf->rados.meta_pool);
 	struct rstore *st = calloc(1, sizeof *st);
 	char err[256] = "no memory";
-	int e = st ? connect_to(&st->client[0], &conf->rados, err, sizeof err) : -ENOMEM;
+	int e;
 	struct store_damage *damage = conf->rados.damage;
 
+	/* A cluster that does not answer is seen as well: the count stands still. */
+	meter_step(meter, METER_INDEX_ALL, 0);
+	e = st ? connect_to(&st->client[0], &conf->rados, err, sizeof err) : -ENOMEM;
 	if (e == 0) {
 		snprintf(st->meta_pool, sizeof st->meta_pool, "%s", conf->rados.meta_pool);
 		snprintf(st->data_pool, sizeof st->data_pool, "%s", conf->rados.data_pool);
@@ -417,7 +422,9 @@ rstore_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void
 		say(cookie, err);
 	else
 		e = fsck_store(st->client[0].io[POOL_META], st->client[0].io[POOL_DATA],
-			       st->gw.format.object_bytes, mode, damage ? &damage->sums : NULL, say, cookie);
+			       st->gw.format.object_bytes, mode, damage ? &damage->sums : NULL, meter, say,
+			       cookie);
+	meter_step(meter, METER_WAITS, 0);
 	if (damage && e != 0)
 		damage_report(damage, false, say, cookie);
 	if (st)

@@ -14,6 +14,8 @@ static const struct {
 	[METER_CHECK] = { "compares objects with their checksums", NULL },
 	[METER_COPIES] = { "looks for other copies", "objects" },
 	[METER_MAKE] = { "writes the files of the store", NULL },
+	[METER_INDEX_ALL] = { "reads the index", "records" },
+	[METER_NAMES] = { "looks at the names of data objects", "objects" },
 };
 
 struct meter_disk *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * meter - the progress of a start, a check or a format of disks: for each disk the step and the bytes of the
- * step. One thread at a time counts for a disk; any thread may read the counts meanwhile. A NULL disk is
+ * meter - the progress of a start, a check or a format of disks, or of the check of a store on a cluster: for each
+ * disk or pool the step and the bytes of the step. One thread at a time counts for a disk; any thread may read the counts meanwhile. A NULL disk is
  * allowed and counts nothing.
  */
 #ifndef GANTRY_STORE_METER_H
@@ -13,13 +13,15 @@
 #include <stdatomic.h>
 
 enum meter_step {
-	METER_WAITS,  /* the disk is opened, or waits for other disks */
-	METER_INDEX,  /* the snapshot of the index is read */
-	METER_LOG,    /* the log is read */
-	METER_SPACE,  /* the space of objects is marked as used; counts records */
-	METER_CHECK,  /* the objects are compared with their checksums */
-	METER_COPIES, /* the disk is searched for copies of damaged objects; counts objects */
-	METER_MAKE,   /* the files of a new disk are written */
+	METER_WAITS,     /* the disk is opened, or waits for other disks */
+	METER_INDEX,     /* the snapshot of the index is read */
+	METER_LOG,       /* the log is read */
+	METER_SPACE,     /* the space of objects is marked as used; counts records */
+	METER_CHECK,     /* the objects are compared with their checksums */
+	METER_COPIES,    /* the disk is searched for copies of damaged objects; counts objects */
+	METER_MAKE,      /* the files of a new disk are written */
+	METER_INDEX_ALL, /* the records of an index on a cluster are read; counts records */
+	METER_NAMES,     /* the names of data objects of a cluster are looked at; counts objects */
 	METER_STEPS
 };
 

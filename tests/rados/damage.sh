@@ -209,3 +209,11 @@ whole good "$T/big"
 assert_alive
 stop_daemon
 fsck || fail "at the end: $(cat "$T/fsck")"
+# On a terminal the check shows how far it is, also while the cluster does not answer.
+for o in "$CLUSTER"/osd.*.pid; do kill -STOP "$(cat "$o")"; done
+nic /usr/bin/python3 "$ROOT/tests/system/on_terminal.py" "$T/screen" 200 "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" &
+checks=$!
+is_on_screen() { tr '\r' '\n' <"$T/screen" | grep -qE '[0-9]+ records.*gantry.meta reads the index'; }
+wait_for 60 is_on_screen
+for o in "$CLUSTER"/osd.*.pid; do kill -CONT "$(cat "$o")"; done
+wait "$checks" || fail "--fsck on a terminal: $(cat "$T/fsck" "$T/screen")"

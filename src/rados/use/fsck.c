@@ -12,6 +12,7 @@
 #include "base/crc64.h"
 #include "rados/io/gateway_int.h"
 #include "store/damage.h"
+#include "store/meter.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -47,6 +48,7 @@ struct checking {
 	/* damage: number of errors that are left; would: those of them that a repair removes */
 	uint64_t damage, would, removed;
 	struct damage_sums *sums; /* NULL: nothing is counted */
+	struct meter_disk *meter; /* counts of the progress; NULL: none */
 	/* What is being read. */
 	const char *bucket, *shard;
 	struct quota_change there; /* in the shard */
@@ -319,6 +321,7 @@ on_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t 
 	struct upload u;
 	int e = 0;
 
+	meter_add(c->meter, 1);
 	switch (key[0]) {
 	case KEY_OBJECT:
 	case KEY_PART:
@@ -646,6 +649,7 @@ each_object(struct checking *c, enum pool pool)
 		uint32_t n = 0;
 		int end = 0;
 
+		meter_add(c->meter, 1);
 		if (pool == POOL_DATA)
 			sscanf(name, "%8x.%16llx.%8x%n", &id.instance, &counter, &n, &end);
 		else
@@ -705,12 +709,14 @@ tell_missing(struct checking *c)
 
 int
 fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, enum fsck_mode mode,
-	   struct damage_sums *sums, void (*say)(void *cookie, const char *line), void *cookie)
+	   struct damage_sums *sums, struct meter_disk *meter, void (*say)(void *cookie, const char *line),
+	   void *cookie)
 {
 	struct checking c = { .io = { meta, data },
 			      .object_bytes = object_bytes,
 			      .repair = mode == FSCK_REPAIR,
 			      .sums = sums,
+			      .meter = meter,
 			      .say = say,
 			      .cookie = cookie };
 	int e = read_gateways(&c);
@@ -721,6 +727,7 @@ fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, enum f
 	if (e == 0) {
 		sort_named(&c);
 		fault_point("fsck.index");
+		meter_step(meter, METER_NAMES, 0);
 		e = each_object(&c, POOL_DATA);
 	}
 	if (e == 0)
