@@ -143,7 +143,7 @@ int args_add(struct admin_args *args, const char *known, const char *name, const
 
 #define RECORD_PEER_BYTES 64
 struct call;
-/* Writes the client of a connection to out: an address, or the user and process behind the Unix socket.
+/* Writes the client of a connection to out: an address, or the user and process at the other end of the Unix socket.
  * Called by the admin thread. */
 void record_peer(struct MHD_Connection *conn, char out[RECORD_PEER_BYTES]);
 /* Writes an event of audit/ about a call that has ended with this HTTP status. Called by the thread that ran

@@ -325,7 +325,7 @@ tidy(struct worker *w, bool is_put)
 		struct bench_object *o = &w->crew->b->object[i];
 		struct ask a;
 
-		/* The end waits for nothing: one round, and what is left is told. */
+		/* The end does not wait: after one round it reports the objects that are left. */
 		for (int tries = 0; tries < (is_put ? TRIES : 1) && (is_put ? !o->is_there : o->is_left);
 		     tries++) {
 			ask_init(w, &a, i);
