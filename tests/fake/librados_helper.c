@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Helpers of gateways without threads, in the place of rados/io/helper.c: a turn is made when the test asks for it. */
+#include "tests/fake/librados_int.h"
+
+#include "rados/io/rados_int.h"
+
+#include "base/check.h"
+
+#define HELPERS_MAX 64
+
+static struct helper *helpers[HELPERS_MAX];
+static unsigned helper_nr;
+static bool is_turning;
+
+static void
+turn(struct helper *h)
+{
+	check(!is_turning);
+	is_turning = true;
+	h->asked = false;
+	h->turn(h->st);
+	is_turning = false;
+}
+
+int
+helper_start(struct helper *h, struct rstore *st, uint64_t every_ns, void (*fn)(struct rstore *st))
+{
+	check(fn && every_ns > 0 && helper_nr < HELPERS_MAX);
+	*h = (struct helper){ .st = st, .every_ns = every_ns, .turn = fn, .is_running = true };
+	helpers[helper_nr++] = h;
+	/* The table of gateways is read, so that its row has a rank. */
+	if (h == &st->gw.beat)
+		turn(h);
+	return 0;
+}
+
+void
+helper_wake(struct helper *h)
+{
+	h->asked = true;
+}
+
+void
+helper_stop(struct helper *h)
+{
+	unsigned at = 0;
+
+	if (!h->is_running)
+		return;
+	while (at < helper_nr && helpers[at] != h)
+		at++;
+	check(at < helper_nr);
+	helper_nr--;
+	for (; at < helper_nr; at++)
+		helpers[at] = helpers[at + 1];
+	h->is_running = false;
+}
+
+void
+fake_helpers_check(void)
+{
+	check(helper_nr == 0);
+}
+
+void
+fake_rados_turn_helpers(void)
+{
+	/* A gateway that looks at the others twice while another one does not write its row takes that one for dead. */
+	for (int beats = 1; beats >= 0; beats--) {
+		for (unsigned i = 0; i < helper_nr; i++) {
+			if ((helpers[i] == &helpers[i]->st->gw.beat) == beats)
+				turn(helpers[i]);
+		}
+	}
+}
+
+bool
+fake_rados_turn_woken(void)
+{
+	bool any = false, beats = false;
+
+	for (unsigned i = 0; i < helper_nr; i++)
+		beats |= helpers[i]->asked && helpers[i] == &helpers[i]->st->gw.beat;
+	for (unsigned i = 0; i < helper_nr; i++) {
+		if (!helpers[i]->asked && !(beats && helpers[i] == &helpers[i]->st->gw.beat))
+			continue;
+		turn(helpers[i]);
+		any = true;
+	}
+	return any;
+}

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+LINK-rados/test_contract := librados store_contract
