@@ -67,7 +67,8 @@ set_seconds(struct mover *m, const uint8_t *was, int engine)
 {
 	for (int i = 0; i < STORE_SLOT_NR && set_can_pair(m->set); i++) {
 		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
-			set_assign_secondary(m->set, i, was ? was[i] : (uint8_t)engine);
+			set_assign(m->set, table_place((unsigned)i, true), SET_SECONDARY,
+				   was ? was[i] : (uint8_t)engine);
 	}
 }
 
@@ -111,14 +112,15 @@ write_homes(struct mover *m, int from, int to)
 			table_move(next, i, set_number(s, to));
 		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
 			move_change_pair(next, m->kind, i, set_number(s, to));
-		was[i] = set_can_pair(s) ? set_secondary_at(s, i) : SET_NOWHERE;
+		was[i] = set_can_pair(s) ? set_secondary_at(s, table_place((unsigned)i, true)) : SET_NOWHERE;
 	}
 	if (m->kind == MOVE_SECOND && RULE_BOTH_TABLES)
 		set_seconds(m, NULL, to);
 	/* M8: the secondary receives every change already before the write of the map that marks the
 	 * secondary as in sync. */
 	for (int i = 0; RULE_BOTH_TABLES && m->kind == MOVE_SECOND && i < STORE_SLOT_NR; i++)
-		check(!slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)) || set_secondary_at(s, i) == to);
+		check(!slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)) ||
+		      set_secondary_at(s, table_place((unsigned)i, true)) == to);
 	r = move_change_table(m, next, set_all(s), (uint64_t)1 << to);
 	if (m->kind == MOVE_SECOND)
 		/* After -EROFS the set is read-only, and the next start may find the map in which the
@@ -147,7 +149,7 @@ go_over(struct mover *m, int source, int target, int was_first, int engine, stru
 	set_note_leaving(s, source, true);
 	for (int i = 0; i < STORE_PLACE_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)i))
-			set_assign_primary(s, (unsigned)i, engine);
+			set_assign(s, (unsigned)i, SET_PRIMARY, engine);
 	}
 	if (RULE_REMOVE_AFTER_SWITCH)
 		move_visit(m);
@@ -177,7 +179,7 @@ wait_unsettled(struct mover *m)
 		}
 		/* The secondary was removed from the map, or has missed an update: the swap is not
 		 * possible. */
-		if (set_secondary_at(s, i) == SET_NOWHERE || set_has_miss(s))
+		if (set_secondary_at(s, table_place((unsigned)i, true)) == SET_NOWHERE || set_has_miss(s))
 			return -EAGAIN;
 	}
 	return 0;

@@ -90,7 +90,8 @@ use_pairs(struct set *s, const struct disk_table *t)
 		/* Both copies of a key are never on one disk, and only an existing secondary is in sync. */
 		check(t->first[i] != t->second[i]);
 		check(!table_is_full(t, i) || t->second[i] != TABLE_NO_DISK);
-		set_assign_secondary(s, i, second < 0 ? SET_NOWHERE : second);
+		set_assign(s, table_place((unsigned)i, true), SET_SECONDARY,
+			   second < 0 ? SET_NOWHERE : second);
 	}
 	return set_begin_pairs(s);
 }

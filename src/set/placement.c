@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 struct set_placement {
-	_Atomic uint8_t primary[SET_PLACES];  /* engine of each partition */
-	_Atomic uint8_t secondary[SET_SLOTS]; /* engine of the secondary of each slot with two copies */
+	/* engines of each partition, by role; partitions of keys with one copy have no secondary */
+	_Atomic uint8_t replica[SET_PLACES][SET_ROLES];
 	/* counter that is incremented at the beginning and at the end of each move of partitions between
 	 * engines; odd: a move is in progress */
 	_Atomic uint64_t relocations;
@@ -28,8 +28,8 @@ set_placement_new(struct set_placement **ret_placement)
 
 	if (!pl)
 		return -ENOMEM;
-	for (int i = 0; i < SET_SLOTS; i++)
-		atomic_store(&pl->secondary[i], SET_NOWHERE);
+	for (int i = 0; i < SET_PLACES; i++)
+		atomic_store(&pl->replica[i][SET_SECONDARY], SET_NOWHERE);
 	*ret_placement = pl;
 	return 0;
 }
@@ -42,17 +42,11 @@ set_placement_free(struct set_placement *pl)
 
 /* ---- partitions ---- */
 
-static bool
-is_engine(const struct set *s, int engine)
-{
-	return engine == SET_NOWHERE || (engine >= 0 && engine < set_engines(s));
-}
-
 int
-set_primary_at(const struct set *s, unsigned place)
+set_replica_at(const struct set *s, unsigned place, enum set_role role)
 {
 	check(place < SET_PLACES);
-	return atomic_load(&s->placement->primary[place]);
+	return atomic_load(&s->placement->replica[place][role]);
 }
 
 int
@@ -61,31 +55,19 @@ set_primary(const struct set *s, const struct store_key *k)
 	return set_units(s) == 1 ? 0 : set_primary_at(s, store_place(k));
 }
 
-void
-set_assign_primary(struct set *s, unsigned place, int engine)
-{
-	check(place < SET_PLACES && is_engine(s, engine));
-	atomic_store(&s->placement->primary[place], (uint8_t)engine);
-}
-
-int
-set_secondary_at(const struct set *s, int slot)
-{
-	check(slot >= 0 && slot < SET_SLOTS);
-	return atomic_load(&s->placement->secondary[slot]);
-}
-
 int
 set_secondary(const struct set *s, const struct store_key *k)
 {
-	return set_secondary_at(s, (int)set_slot(k));
+	return store_has_two(k) ? set_secondary_at(s, store_place(k)) : SET_NOWHERE;
 }
 
 void
-set_assign_secondary(struct set *s, int slot, int engine)
+set_assign(struct set *s, unsigned place, enum set_role role, int engine)
 {
-	check(slot >= 0 && slot < SET_SLOTS && is_engine(s, engine));
-	atomic_store(&s->placement->secondary[slot], (uint8_t)engine);
+	check(place < SET_PLACES);
+	check(engine == SET_NOWHERE ||
+	      (engine >= 0 && engine < set_engines(s) && (role == SET_PRIMARY || place >= SET_SLOTS)));
+	atomic_store(&s->placement->replica[place][role], (uint8_t)engine);
 }
 
 bool
@@ -113,7 +95,7 @@ set_relocations(const struct set *s)
 void
 set_note_leaving(struct set *s, int engine, bool leaves)
 {
-	check(is_engine(s, engine));
+	check(engine == SET_NOWHERE || (engine >= 0 && engine < set_engines(s)));
 	if (leaves)
 		atomic_fetch_or(&s->placement->leaving, (uint64_t)1 << engine);
 	else

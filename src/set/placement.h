@@ -31,17 +31,31 @@ set_slot(const struct store_key *k)
 	return table_slot(k->bucket, k->bucket_len, k->key, k->key_len);
 }
 
+/* The role of an engine for a partition. A partition of keys with one copy has a primary only. */
+enum set_role { SET_PRIMARY, SET_SECONDARY, SET_ROLES };
+
+/* Returns the engine that has a role for a partition; SET_NOWHERE: the disk of the primary is missing, or the
+ * partition has no secondary. */
+int set_replica_at(const struct set *s, unsigned place, enum set_role role);
+static inline int
+set_primary_at(const struct set *s, unsigned place)
+{
+	return set_replica_at(s, place, SET_PRIMARY);
+}
+
+static inline int
+set_secondary_at(const struct set *s, unsigned place)
+{
+	return set_replica_at(s, place, SET_SECONDARY);
+}
+
 /* Returns the primary of a key; SET_NOWHERE: the disk of the primary is missing. */
 int set_primary(const struct set *s, const struct store_key *k);
-/* Returns the primary of a partition; SET_NOWHERE: the disk of the primary is missing. */
-int set_primary_at(const struct set *s, unsigned place);
-void set_assign_primary(struct set *s, unsigned place, int engine);
 /* Returns the secondary of a key, which gets every change of the key before the change is answered. Returns
  * SET_NOWHERE if the key has no secondary. */
 int set_secondary(const struct set *s, const struct store_key *k);
-/* Returns the secondary of a slot of keys with two copies; SET_NOWHERE: the slot has no secondary. */
-int set_secondary_at(const struct set *s, int slot);
-void set_assign_secondary(struct set *s, int slot, int engine);
+/* Gives an engine, or SET_NOWHERE, a role for a partition. */
+void set_assign(struct set *s, unsigned place, enum set_role role, int engine);
 /* Returns true if some slots of keys with two copies have neither copy in service. */
 bool set_misses_places(const struct set *s);
 /* Notes the beginning or the end of a move of partitions from one engine to another. During the move both

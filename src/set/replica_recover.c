@@ -104,12 +104,12 @@ drop_seconds(struct set *s)
 	struct set_recovery *c = s->recovery;
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		int engine = set_secondary_at(s, i);
+		int engine = set_secondary_at(s, table_place((unsigned)i, true));
 		bool stays = engine != SET_NOWHERE && table_is_full(&c->table, i) &&
 			     c->table.second[i] == set_number(s, engine) && set_is_in(s, engine);
 
 		if (!stays)
-			set_assign_secondary(s, i, SET_NOWHERE);
+			set_assign(s, table_place((unsigned)i, true), SET_SECONDARY, SET_NOWHERE);
 	}
 }
 
@@ -209,7 +209,7 @@ on_taken(struct store_op *op)
 	c->leaving = NULL;
 	for (int i = STORE_SLOT_NR; i < STORE_PLACE_NR; i++) {
 		if (slots_has(&c->places, (unsigned)i))
-			set_assign_primary(s, (unsigned)i, c->to);
+			set_assign(s, (unsigned)i, SET_PRIMARY, c->to);
 	}
 	set_note_relocation(s);
 	go_on(s);

@@ -66,8 +66,8 @@ set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t engi
 		uint8_t second = t->second[i] == TABLE_NO_DISK ? SET_NOWHERE : engine[t->second[i]];
 		bool is_full = table_is_full(t, i);
 
-		set_assign_primary(s, (unsigned)(STORE_SLOT_NR + i), engine[t->first[i]]);
-		set_assign_secondary(s, i, is_full ? second : SET_NOWHERE);
+		set_assign(s, (unsigned)(STORE_SLOT_NR + i), SET_PRIMARY, engine[t->first[i]]);
+		set_assign(s, table_place((unsigned)i, true), SET_SECONDARY, is_full ? second : SET_NOWHERE);
 	}
 	set_note_away(s, t);
 }
@@ -119,7 +119,7 @@ set_end_pairs(struct set *s)
 {
 	check(set_can_pair(s));
 	for (int i = 0; i < STORE_SLOT_NR; i++)
-		set_assign_secondary(s, i, SET_NOWHERE);
+		set_assign(s, table_place((unsigned)i, true), SET_SECONDARY, SET_NOWHERE);
 	atomic_store(&s->replicas->is_used, false);
 }
 

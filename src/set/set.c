@@ -90,7 +90,7 @@ start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_
 		set_add_unit(s, i, NULL);
 	}
 	for (int i = 0; i < SET_SLOTS; i++)
-		set_assign_primary(s, (unsigned)i, i % conf->disks.nr);
+		set_assign(s, (unsigned)i, SET_PRIMARY, i % conf->disks.nr);
 	set_table_begin(s, NULL, 0);
 	return 0;
 }
@@ -107,7 +107,7 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 		memcpy(s->counter, f->counter, (size_t)f->nr);
 		set_members_begin(s, f);
 		for (int i = 0; i < SET_SLOTS; i++)
-			set_assign_primary(s, (unsigned)i, f->engine_of[f->table.home[i]]);
+			set_assign(s, (unsigned)i, SET_PRIMARY, f->engine_of[f->table.home[i]]);
 		if (set_can_pair(s))
 			set_replicas_begin(s, &f->table, f->engine_of, f->has_two);
 		set_table_begin(s, &f->table, f->start_no);

@@ -632,8 +632,7 @@ on_name(struct store_walk *w, const struct store_key *k)
 {
 	const struct found *f = container_of(w, struct found, w);
 
-	if (set_primary(f->s, k) != f->engine &&
-	    !(store_has_two(k) && set_secondary_at(f->s, (int)(set_slot(k))) == f->engine))
+	if (set_primary(f->s, k) != f->engine && set_secondary(f->s, k) != f->engine)
 		sim_fail("disk %d has something of %.*s %.*s, which is at home on disk %d",
 			 moves_disk(f->s, f->engine), k->bucket_len, k->bucket, k->key_len, k->key,
 			 moves_disk(f->s, set_primary(f->s, k)));

@@ -96,7 +96,7 @@ pairs_may_rot(void)
 
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		all &= set_primary_at(s, (unsigned)(STORE_SLOT_NR + i)) != SET_NOWHERE &&
-		       set_secondary_at(s, i) != SET_NOWHERE;
+		       set_secondary_at(s, table_place((unsigned)i, true)) != SET_NOWHERE;
 	return all ? __builtin_ctz(rots) : -1;
 }
 
@@ -329,8 +329,7 @@ int
 pairs_second(int b, int k)
 {
 	const struct set *s = set_of(sim_store);
-	int engine =
-		many_has_two(b) ? set_secondary_at(s, (int)(many_place(b, k) % STORE_SLOT_NR)) : SET_NOWHERE;
+	int engine = set_secondary_at(s, many_place(b, k));
 
 	return engine == SET_NOWHERE ? -1 : moves_disk(s, engine);
 }
@@ -552,7 +551,7 @@ same_object(struct set_port *sp, int b, int k)
 	const struct set *s = port_set(sp);
 	struct store_key sk = many_key(b, k);
 	int engine[2] = { set_primary_at(s, (unsigned)(many_place(b, k))),
-			  set_secondary_at(s, (int)(many_place(b, k) % STORE_SLOT_NR)) };
+			  set_secondary_at(s, many_place(b, k)) };
 	int r[2];
 
 	if (engine[0] == SET_NOWHERE || engine[1] == SET_NOWHERE)
@@ -681,7 +680,7 @@ same_indexes(struct set_port *sp)
 
 			for (int k = 0; k < STORE_SLOT_NR; k++) {
 				int first = set_primary_at(s, (unsigned)(STORE_SLOT_NR + k)),
-				    second = set_secondary_at(s, (int)(k));
+				    second = set_secondary_at(s, table_place((unsigned)k, true));
 
 				if (second != SET_NOWHERE &&
 				    ((first == i && second == j) || (first == j && second == i)))
@@ -724,7 +723,8 @@ pairs_check_main(int nr)
 	const struct set *s = port_set(sp);
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		int first = set_primary_at(s, (unsigned)(STORE_SLOT_NR + i)), second = set_secondary_at(s, i);
+		int first = set_primary_at(s, (unsigned)(STORE_SLOT_NR + i)),
+		    second = set_secondary_at(s, table_place((unsigned)i, true));
 
 		if (table_is_full(&s->map->table, i) != (second != SET_NOWHERE))
 			sim_fail("slot %d: the second is %sfull, and is %d", i,

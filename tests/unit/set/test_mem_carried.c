@@ -293,9 +293,9 @@ test_nowhere(void **state)
 	drain(paths[0]);
 	/* The placement names a disk that does not have the key. */
 	is = set_primary(set_of(st), &k);
-	set_assign_primary(set_of(st), store_place(&k), is == 1 ? 2 : 1);
+	set_assign(set_of(st), store_place(&k), SET_PRIMARY, is == 1 ? 2 : 1);
 	assert_int_equal(commit_put(&slow[0]), -EXDEV);
-	set_assign_primary(set_of(st), store_place(&k), is);
+	set_assign(set_of(st), store_place(&k), SET_PRIMARY, is);
 	assert_int_equal(get(user, ONE, name), 0);
 	for (int i = 0; i < 3; i++)
 		wait_free(i, was[i]);
