@@ -16,7 +16,7 @@
  * gets the errors of the current engine. If the former engine cannot deliver the bytes, nothing was changed,
  * and the result is -EXDEV.
  */
-#include "set/replicas.h"
+#include "set/key_op.h"
 
 #include "store/own_buf.h"
 #include "base/buf.h"
@@ -31,14 +31,13 @@
 #define KEPT_MAX 8                      /* largest number of waits for the recovery task in one replay */
 
 struct carry {
-	struct set_port *port;
+	struct key_op ko;
 	struct store_put *of; /* PUT at the former engine, which has the bytes */
 	struct store_port *from;
 	struct store_obj obj; /* object at the former engine, opened to read the bytes of the PUT */
 	struct store_put_args args;
 	struct store_carrier again; /* carrier of the new PUT, in case the key moves again */
 	int moves, kept_nr;
-	struct set_wait wait;
 	struct store_put put; /* PUT at the current engine */
 	struct store_read rd;
 	struct store_write w;
@@ -49,7 +48,6 @@ struct carry {
 	struct buf mine;
 };
 
-static void begin(struct carry *c);
 static void read_piece(struct carry *c);
 
 /* Ends the replay, and completes the caller's PUT with `result`. */
@@ -65,7 +63,7 @@ end(struct carry *c, int result)
 		of->op.port = c->put.op.port;
 	of->version = c->put.version;
 	of->op.result = result;
-	port_unpin(c->port);
+	key_op_end(&c->ko);
 	free(c->mine.mem);
 	free(c);
 	of->op.done(&of->op);
@@ -169,30 +167,23 @@ read_piece(struct carry *c)
 }
 
 static void
-on_kept(struct msg *m)
+begin(struct key_op *ko)
 {
-	begin(container_of(m, struct carry, wait.msg));
-}
-
-static void
-begin(struct carry *c)
-{
-	struct set_port *p = c->port;
+	struct carry *c = container_of(ko, struct carry, ko);
+	struct set_port *p = ko->port;
 	const struct store_put_args *a = &c->args;
 	int r;
-	struct store_port *e = set_port_to_write(port_base(p), &a->key, &r);
+	struct store_port *e = set_port_to_write(port_base(p), &ko->key, &r);
 
 	/* The primary has failed, and the recovery task has not yet named another primary: the replay
 	 * waits. */
-	if (store_has_two(&a->key) && (e == c->from || (!e && r == -EROFS)) &&
+	if (store_has_two(&ko->key) && (e == c->from || (!e && r == -EROFS)) &&
 	    !set_is_read_only(port_set(p)) && c->kept_nr++ < KEPT_MAX) {
-		c->wait.mb = port_mailbox(p);
-		c->wait.go = on_kept;
-		set_wait_kept(port_set(p), &c->wait);
+		key_op_wait(ko, begin);
 		return;
 	}
 	if (e)
-		r = set_engine_put_init(p, e, &c->put, &a->key, a->upload_id, a->part_number,
+		r = set_engine_put_init(p, e, &c->put, &ko->key, a->upload_id, a->part_number,
 					c->obj.size_bytes);
 	if (r < 0) {
 		end(c, r);
@@ -231,7 +222,6 @@ carry(struct set_port *p, struct store_put *put, struct carry *before)
 
 	if (!c)
 		return false;
-	c->port = p;
 	c->of = put;
 	c->from = from;
 	c->moves = before ? before->moves + 1 : 1;
@@ -246,8 +236,9 @@ carry(struct set_port *p, struct store_put *put, struct carry *before)
 		free(c);
 		return false;
 	}
+	key_op_init(&c->ko, p, &c->args.key);
 	port_pin(p);
-	begin(c);
+	begin(&c->ko);
 	return true;
 }
 
@@ -256,7 +247,7 @@ carry_again(struct store_carrier *sc, struct store_put *put)
 {
 	struct carry *c = container_of(sc, struct carry, again);
 
-	return carry(c->port, put, c);
+	return carry(c->ko.port, put, c);
 }
 
 bool

@@ -11,8 +11,8 @@ on_wake(struct msg *m)
 {
 	struct set_port *p = port_take_wake(m);
 
-	set_two_poke_writes(p);
-	set_two_poke(p);
+	set_poke_pieces(p);
+	set_poke_changes(p);
 }
 
 static void

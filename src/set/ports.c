@@ -3,7 +3,7 @@
 #include "set/ports.h"
 
 #include "set/set_int.h"
-#include "set/two_waiting.h"
+#include "set/waiting.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct set_port {
 	bool has_barrier, has_wake;
 	/* true: a message of set_send_to_one() is in flight; protected by the lock of the list */
 	bool has_sent;
-	struct two_waiting two;
+	struct set_waiting waiting;
 	struct store_carrier carrier; /* carrier of the port's PUTs, for replays (carry_put.c) */
 	unsigned inflight;            /* number of operations of the set itself in flight at the port */
 	int nr;                       /* number of engines to which the port has attached */
@@ -104,10 +104,10 @@ port_is_pinned(const struct set_port *p)
 	return p->inflight != 0;
 }
 
-struct two_waiting *
-port_two(struct set_port *p)
+struct set_waiting *
+port_waiting(struct set_port *p)
 {
-	return &p->two;
+	return &p->waiting;
 }
 
 struct store_carrier *
@@ -156,7 +156,7 @@ port_new(struct set *s, struct ring *ring, struct mailbox *mb, struct timers *ti
 	p->ring = ring;
 	p->timers = timers;
 	list_init(&p->link);
-	two_waiting_init(&p->two);
+	waiting_init(&p->waiting);
 	return p;
 }
 
@@ -164,8 +164,8 @@ void
 port_free(struct set_port *p)
 {
 	check(!list_linked(&p->link) && !p->inflight);
-	check(list_empty(&p->two.changes) && list_empty(&p->two.pieces) &&
-	      list_empty(&p->two.repairs_waiting));
+	check(list_empty(&p->waiting.changes) && list_empty(&p->waiting.pieces) &&
+	      list_empty(&p->waiting.repairs_waiting));
 	for (int i = 0; i < p->nr; i++)
 		check(!p->engine[i]);
 	free(p);

@@ -37,8 +37,8 @@ void port_pin(struct set_port *p);
 /* Notes that an operation of the set itself has ended. */
 void port_unpin(struct set_port *p);
 bool port_is_pinned(const struct set_port *p);
-/* Returns the operations on keys with two copies that wait at this port. */
-struct two_waiting *port_two(struct set_port *p);
+/* Returns the operations that wait at this port for a secondary or a repair. */
+struct set_waiting *port_waiting(struct set_port *p);
 /* Returns the carrier of the port's PUTs (carry_put.c). */
 struct store_carrier *port_carrier(struct set_port *p);
 /* Returns the port of a carrier. */

@@ -135,11 +135,11 @@ set_bucket_has_two(struct store_port *sp, const char *bucket, size_t len)
 bool
 set_has_two(struct store_port *sp, const struct store_key *k, struct store_key *ret_key)
 {
-	if (!set_bucket_has_two(sp, k->bucket, k->bucket_len))
-		return false;
+	bool has_two = set_bucket_has_two(sp, k->bucket, k->bucket_len);
+
 	*ret_key = *k;
-	ret_key->copies = 2;
-	return true;
+	ret_key->copies = has_two ? 2 : 1;
+	return has_two;
 }
 
 /* ---- keys, disks, counts ---- */

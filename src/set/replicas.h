@@ -79,50 +79,16 @@ enum set_counter { COUNT_MISSED, COUNT_REPAIRED, COUNT_READ_SECONDARY, COUNT_NR 
 void set_count(struct set *s, enum set_counter what);
 uint64_t set_counted(const struct set *s, enum set_counter what);
 
-/* ---- operations on keys with two copies: on the port's thread ---- */
+/* ---- on the port's thread ---- */
 
 /* Assigns secondaries to all slots, and then makes the first bucket with two copies. Arguments and result are
  * those of set_bucket_create(). */
 int set_pair_first(struct set_port *p, const char *name, size_t len, const struct store_bucket_spec *spec,
 		   struct store_del *op);
 
-int set_two_issue(struct set_port *p, const struct store_key *k, struct store_op *op,
-		  const struct set_call *c);
-/* A part of an upload in progress. */
-struct set_part {
-	const uint8_t *id;
-	uint32_t number;
-};
-/* Opens an object; part not NULL: opens this part of an upload of the key instead. is_second: opens only the
- * secondary copy. Returns 1 if the object is open; 0: obj->op.done() follows; or -errno. */
-int set_two_open(struct set_port *p, const struct store_key *k, const struct set_part *part, bool is_second,
-		 struct store_obj *obj);
-/* Reads the state of an upload of a key with two copies, as store_upload_stat() does for callers. Returns the
- * result of a start function (store.h). */
-int set_two_upload_stat(struct set_port *p, const struct store_key *k, const uint8_t *id, void *attrs,
-			uint32_t cap, struct store_stat *st);
-/* Lists the parts of an upload of a key with two copies. Returns the result of a start function (store.h). */
-int set_two_list_parts(struct set_port *p, const struct store_key *k, const uint8_t *id,
-		       struct store_part_list *pl);
-int set_two_put_init(struct set_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
-		     uint32_t number, uint64_t size_bytes);
 /* Continues the changes of this port that wait for a copy on a failed disk. */
-void set_two_poke(struct set_port *p);
+void set_poke_changes(struct set_port *p);
 /* Continues the PUT pieces of this port that wait for a copy on a failed disk. */
-void set_two_poke_writes(struct set_port *p);
-/* Closes an opened object. This function and the following ones are entries of store_set_ops. */
-void set_two_close(struct store_port *sp, struct store_obj *obj);
-uint32_t set_two_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
-			   uint32_t *ret_skew);
-int set_two_read(struct store_port *sp, struct store_obj *obj, struct store_read *rd, struct buf *buf,
-		 uint64_t off, uint32_t len);
-bool set_two_read_cancel(struct store_port *sp, struct store_read *rd);
-int set_two_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
-int set_two_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
-int set_two_put_write(struct store_port *sp, struct store_put *put, struct store_write *w, struct buf *buf,
-		      uint32_t len, bool last);
-bool set_two_write_cancel(struct store_port *sp, struct store_write *w);
-int set_two_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *c);
-void set_two_put_abort(struct store_port *sp, struct store_put *put);
+void set_poke_pieces(struct set_port *p);
 
 #endif

@@ -204,89 +204,54 @@ set_lane(struct store_port *sp, const struct store_key *k, bool changes)
 
 /* ---- one key ---- */
 
-/* Returns the port of the engine from which a key is read. Returns NULL, with the error for the caller in
- * *ret_error, in two cases: the disk of the key is missing (M12: no other disk is read); or the disk has
- * failed, and the bucket was made or removed after the failure. */
-static struct store_port *
-port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
-{
-	struct set_port *p = set_port(sp);
-	int home = set_primary(port_set(p), k);
-	bool is_there;
-
-	*ret_error = -ENODEV;
-	if (home == SET_NOWHERE)
-		return RULE_MISSING_IS_503 ? NULL : port_engine(p, 0);
-	if (!set_is_in(port_set(p), home) &&
-	    set_has_missed(port_set(p), home, k->bucket, k->bucket_len, &is_there)) {
-		*ret_error = is_there ? -ENOENT : -ENXIO;
-		return NULL;
-	}
-	return port_engine(p, home);
-}
-
 static int
 set_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
 {
-	int error;
-	struct store_key two;
-	struct store_port *e;
-
-	if (set_has_two(sp, k, &two))
-		return set_two_open(set_port(sp), &two, NULL, false, obj);
-	e = port_to_read(sp, k, &error);
-	return e ? e->ops->open(e, k, obj) : error;
+	return set_look_up(sp, k, &obj->op, &(struct set_look){ .kind = LOOK_OBJECT });
 }
 
 static int
 set_open_second(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
 {
-	struct store_key two;
-
-	return set_has_two(sp, k, &two) ? set_two_open(set_port(sp), &two, NULL, true, obj) : -ENODATA;
+	return set_look_up(sp, k, &obj->op, &(struct set_look){ .kind = LOOK_OBJECT, .is_second = true });
 }
 
 static int
 set_open_part(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 	      uint32_t number, bool is_second, struct store_obj *obj)
 {
-	int error;
-	struct store_key two;
-	struct store_port *e;
-
-	if (set_has_two(sp, k, &two))
-		return set_two_open(set_port(sp), &two, &(struct set_part){ id, number }, is_second, obj);
-	if (is_second)
-		return -ENODATA;
-	e = port_to_read(sp, k, &error);
-	return !e ? error : e->ops->open_part ? e->ops->open_part(e, k, id, number, false, obj) : -EOPNOTSUPP;
+	return set_look_up(
+		sp, k, &obj->op,
+		&(struct set_look){ .kind = LOOK_PART, .id = id, .number = number, .is_second = is_second });
 }
 
 static int
-set_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
+set_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		void *attrs, uint32_t cap, struct store_stat *st)
 {
-	int error;
-	struct store_key two;
-	struct store_port *e;
+	return set_look_up(sp, k, &st->op,
+			   &(struct set_look){ .kind = LOOK_UPLOAD, .id = id, .attrs = attrs, .cap = cap });
+}
 
-	if (set_has_two(sp, k, &two))
-		return set_two_put_init(set_port(sp), put, &two, NULL, 0, size_bytes);
-	e = set_port_to_write(sp, k, &error);
-	return e ? set_engine_put_init(set_port(sp), e, put, k, NULL, 0, size_bytes) : error;
+static int
+set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+	       struct store_part_list *pl)
+{
+	return set_look_up(sp, k, &pl->op, &(struct set_look){ .kind = LOOK_PARTS, .id = id });
 }
 
 static int
 set_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
 	   struct store_del *del)
 {
-	return set_issue(sp, k, &del->op, &(struct set_call){ .kind = CALL_DELETE, .pre = pre });
+	return set_change(sp, k, &del->op, &(struct set_call){ .kind = CALL_DELETE, .pre = pre });
 }
 
 static int
 set_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
 	      uint32_t attrs_len, struct store_del *op)
 {
-	return set_issue(
+	return set_change(
 		sp, k, &op->op,
 		&(struct set_call){
 			.kind = CALL_SET_ATTRS, .version = version, .attrs = attrs, .attrs_len = attrs_len });
@@ -296,64 +261,22 @@ static int
 set_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
 		  struct store_upload *u)
 {
-	return set_issue(sp, k, &u->op,
-			 &(struct set_call){ .kind = CALL_CREATE, .attrs = attrs, .attrs_len = attrs_len });
+	return set_change(sp, k, &u->op,
+			  &(struct set_call){ .kind = CALL_CREATE, .attrs = attrs, .attrs_len = attrs_len });
 }
 
 static int
 set_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		 struct store_upload *u)
 {
-	return set_issue(sp, k, &u->op, &(struct set_call){ .kind = CALL_ABORT, .id = id });
-}
-
-static int
-set_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		void *attrs, uint32_t cap, struct store_stat *st)
-{
-	int error;
-	struct store_key two;
-	struct store_port *e;
-
-	if (set_has_two(sp, k, &two))
-		return set_two_upload_stat(set_port(sp), &two, id, attrs, cap, st);
-	e = port_to_read(sp, k, &error);
-	return e ? e->ops->upload_stat(e, k, id, attrs, cap, st) : error;
-}
-
-static int
-set_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
-		  const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
-{
-	int error;
-	struct store_key two;
-	struct store_port *e;
-
-	if (set_has_two(sp, k, &two))
-		return set_two_put_init(set_port(sp), put, &two, id, number, size_bytes);
-	e = set_port_to_write(sp, k, &error);
-	return e ? set_engine_put_init(set_port(sp), e, put, k, id, number, size_bytes) : error;
+	return set_change(sp, k, &u->op, &(struct set_call){ .kind = CALL_ABORT, .id = id });
 }
 
 static int
 set_upload_complete(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		    struct store_complete *c)
 {
-	return set_issue(sp, k, &c->op, &(struct set_call){ .kind = CALL_COMPLETE, .id = id });
-}
-
-static int
-set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-	       struct store_part_list *pl)
-{
-	int error;
-	struct store_key two;
-	struct store_port *e;
-
-	if (set_has_two(sp, k, &two))
-		return set_two_list_parts(set_port(sp), &two, id, pl);
-	e = port_to_read(sp, k, &error);
-	return e ? e->ops->list_parts(e, k, id, pl) : error;
+	return set_change(sp, k, &c->op, &(struct set_call){ .kind = CALL_COMPLETE, .id = id });
 }
 
 /* ---- state for operators ---- */
@@ -480,16 +403,16 @@ const struct store_ops store_set_ops = {
 	.open = set_open,
 	.open_second = set_open_second,
 	.open_part = set_open_part,
-	.close = set_two_close,
-	.read_plan = set_two_read_plan,
-	.read = set_two_read,
-	.read_cancel = set_two_read_cancel,
-	.obj_part = set_two_obj_part,
-	.obj_part_at = set_two_obj_part_at,
-	.put_write = set_two_put_write,
-	.write_cancel = set_two_write_cancel,
-	.put_commit = set_two_put_commit,
-	.put_abort = set_two_put_abort,
+	.close = set_close,
+	.read_plan = set_read_plan,
+	.read = set_read,
+	.read_cancel = set_read_cancel,
+	.obj_part = set_obj_part,
+	.obj_part_at = set_obj_part_at,
+	.put_write = set_put_write,
+	.write_cancel = set_write_cancel,
+	.put_commit = set_put_commit,
+	.put_abort = set_put_abort,
 	.put_init = set_put_init,
 	.delete = set_delete,
 	.set_attrs = set_set_attrs,

@@ -65,22 +65,22 @@ void set_quiesce(struct store_port *sp);
 void set_sleep(struct store_port *sp);
 void set_wake(struct store_port *sp);
 
-/* ---- port_write.c ---- */
+/* ---- find_port.c ---- */
 
-/* Begins a PUT on the engine of port e: of an object (id NULL), or of part `number` of the upload id. If the
- * key moves, the PUT is replayed at another engine. Returns 0 or -errno, as store_put_init() does. */
-int set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
-			const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes);
 /* Returns the port of the engine at which a key may be written. NULL: no engine can take the write;
  * *ret_error is then the error for the caller. */
 struct store_port *set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_error);
+/* Returns the port of the engine from which a key with one copy is read. Returns NULL, with the error for the
+ * caller in *ret_error, in two cases: the disk of the key is missing (M12: no other disk is read); or the disk
+ * has failed, and the bucket was made or removed after the failure. */
+struct store_port *set_port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error);
 
 /* ---- failure.c ---- */
 
 /* Initializes the receiver of failure notifications. Called before the first engine is started. */
 void set_failure_init(struct set *s);
 
-/* ---- start_call.c, issue.c ---- */
+/* ---- change.c ---- */
 
 /* The arguments of a change of one key that consists of one step. Each pointer is valid for as long as
  * store.h requires for the same argument. */
@@ -92,28 +92,67 @@ struct set_call {
 		CALL_ABORT,
 		CALL_COMPLETE,
 		CALL_PUT
-	} kind;                      /* kind of the change; only two_change.c uses CALL_PUT */
+	} kind;                      /* kind of the change; CALL_PUT: only put.c makes the change */
 	const struct store_pre *pre; /* preconditions; NULL: unconditional */
 	uint64_t version;
 	const void *attrs;
 	uint32_t attrs_len;
 	const uint8_t *id; /* id of the upload; NULL: the change concerns no upload */
 };
-/* Starts a change at the current engine of the key. op: first member of the caller's operation. Returns the
- * result of a start function (store.h). */
-int set_issue(struct store_port *sp, const struct store_key *k, struct store_op *op,
-	      const struct set_call *c);
-/* Starts a change at the engine of port e, whether or not the key is assigned to this engine. Returns the
- * result of a start function (store.h). */
-int set_start_call(struct store_port *e, const struct store_key *k, struct store_op *op,
-		   const struct set_call *c);
-/* Copies the result of a completion to the caller's operation. */
-void set_give_completed(struct store_complete *to, const struct store_complete *from);
+/* Starts a change of a key that is not a PUT. op: first member of the caller's operation. Returns the result
+ * of a start function (store.h). */
+int set_change(struct store_port *sp, const struct store_key *k, struct store_op *op,
+	       const struct set_call *c);
+
+/* ---- put.c: PUTs, as entries of store_set_ops ---- */
+
+int set_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k,
+		 uint64_t size_bytes);
+int set_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
+		      const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
+int set_put_write(struct store_port *sp, struct store_put *put, struct store_write *w, struct buf *buf,
+		  uint32_t len, bool last);
+bool set_write_cancel(struct store_port *sp, struct store_write *w);
+int set_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *c);
+void set_put_abort(struct store_port *sp, struct store_put *put);
+/* Begins a PUT on the engine of port e: of an object (id NULL), or of part `number` of the upload id. If the
+ * key moves, the PUT is replayed at another engine. Returns 0 or -errno, as store_put_init() does. */
+int set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
+			const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes);
 
 /* ---- carry_put.c ---- */
 
 /* Replays a PUT at the current engine of its key; serves as carry() of struct store_carrier. */
 bool set_carry(struct store_carrier *sc, struct store_put *put);
+
+/* ---- look.c ---- */
+
+/* The arguments of a look-up of one key. Each pointer is valid for as long as store.h requires for the same
+ * argument. */
+struct set_look {
+	enum { LOOK_OBJECT, LOOK_PART, LOOK_UPLOAD, LOOK_PARTS } kind;
+	bool is_second;    /* true: only the secondary copy is opened */
+	const uint8_t *id; /* id of the upload; NULL: the look-up concerns no upload */
+	uint32_t number;   /* number of the part to open */
+	void *attrs;       /* buffer for the attributes of the upload, with its size in bytes */
+	uint32_t cap;
+};
+/* Starts a look-up: opens an object (LOOK_OBJECT) or a part of an upload in progress (LOOK_PART), reads the
+ * state of an upload (LOOK_UPLOAD), or lists its parts (LOOK_PARTS). op: first member of the caller's
+ * operation. Returns the result of a start function (store.h). */
+int set_look_up(struct store_port *sp, const struct store_key *k, struct store_op *op,
+		const struct set_look *c);
+
+/* ---- read.c: objects of keys with two copies, as entries of store_set_ops ---- */
+
+void set_close(struct store_port *sp, struct store_obj *obj);
+uint32_t set_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
+		       uint32_t *ret_skew);
+int set_read(struct store_port *sp, struct store_obj *obj, struct store_read *rd, struct buf *buf,
+	     uint64_t off, uint32_t len);
+bool set_read_cancel(struct store_port *sp, struct store_read *rd);
+int set_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
+int set_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
 /* ---- set_list.c ---- */
 

@@ -657,7 +657,7 @@ pairs_mend_main(int nr)
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = 0; k < 2 * KEYS && many_has_two(b); k++) {
 			read_copy(b, k / 2, k % 2);
-			while (port_two(sp)->repairs)
+			while (port_waiting(sp)->repairs)
 				co_wait(&yes, 0);
 		}
 	}

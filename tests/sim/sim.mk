@@ -21,7 +21,7 @@ $(foreach f,disk_admin disk_add move_job move_slots move_keys move_send mover_tu
 SIM-store/user := -Dring_turn=sim_user_turn
 SIM-set/set := -DSIM_LOOKED_UP
 SIM-set/set_list := -DSIM_LOOKED_UP
-SIM-set/port_write := -DSIM_LOOKED_UP
+SIM-set/find_port := -DSIM_LOOKED_UP
 SIM-extent/log/commit := -Dpublish_block=sim_publish_block
 SIM-extent/log/judge := -Dtree_reserve=sim_tree_reserve -Drec_new=sim_rec_new
 SIM-extent/object/map := -Dalloc_take=sim_alloc_take

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Selects the port of the engine at which a change of a key is made. */
+/* Selects the port of the engine at which a key is changed or read. */
 #include "set/map/set_rules.h"
 #include "set/set_int.h"
 
@@ -22,13 +22,20 @@ set_port_to_write(struct store_port *sp, const struct store_key *k, int *ret_err
 	return set_is_in(port_set(p), home) || !RULE_FAILED_HAS_NO_BUCKETS ? port_engine(p, home) : NULL;
 }
 
-int
-set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
-		    const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes)
+struct store_port *
+set_port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error)
 {
-	int r = id ? e->ops->put_init_part(e, put, k, id, number, size_bytes)
-		   : e->ops->put_init(e, put, k, size_bytes);
+	struct set_port *p = set_port(sp);
+	int home = set_primary(port_set(p), k);
+	bool is_there;
 
-	put->carrier = port_carrier(p);
-	return r;
+	*ret_error = -ENODEV;
+	if (home == SET_NOWHERE)
+		return RULE_MISSING_IS_503 ? NULL : port_engine(p, 0);
+	if (!set_is_in(port_set(p), home) &&
+	    set_has_missed(port_set(p), home, k->bucket, k->bucket_len, &is_there)) {
+		*ret_error = is_there ? -ENOENT : -ENXIO;
+		return NULL;
+	}
+	return port_engine(p, home);
 }

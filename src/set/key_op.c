@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Implements the waits of an operation on one key; see key_op.h. */
+#include "set/key_op.h"
+
+#include "set/replicas.h"
+
+#include <errno.h>
+#include <string.h>
+
+void
+key_op_init(struct key_op *ko, struct set_port *p, const struct store_key *k)
+{
+	ko->port = p;
+	ko->key = *k;
+	ko->key.bucket = memcpy(ko->name, k->bucket, k->bucket_len);
+	ko->key.key = memcpy(ko->name + k->bucket_len, k->key, k->key_len);
+}
+
+static void
+on_hold(struct msg *m)
+{
+	struct key_op *ko = container_of(m, struct key_op, hold.msg);
+
+	ko->go(ko);
+}
+
+int
+key_op_lock(struct key_op *ko, void (*go)(struct key_op *ko))
+{
+	int r;
+
+	ko->go = go;
+	ko->hold.mb = port_mailbox(ko->port);
+	ko->hold.go = on_hold;
+	r = set_hold(set_key_locks(port_set(ko->port)), &ko->key, &ko->hold);
+	return r < 0 ? -EAGAIN : r;
+}
+
+void
+key_op_unlock(struct key_op *ko)
+{
+	if (ko->hold.key)
+		set_release(set_key_locks(port_set(ko->port)), &ko->hold);
+}
+
+static void
+on_kept(struct msg *m)
+{
+	struct key_op *ko = container_of(m, struct key_op, wait.msg);
+
+	ko->go(ko);
+}
+
+void
+key_op_wait(struct key_op *ko, void (*go)(struct key_op *ko))
+{
+	ko->go = go;
+	ko->wait.mb = port_mailbox(ko->port);
+	ko->wait.go = on_kept;
+	set_wait_kept(port_set(ko->port), &ko->wait);
+}
+
+void
+key_op_end(struct key_op *ko)
+{
+	key_op_unlock(ko);
+	port_unpin(ko->port);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Looks up a key: opens an object or a part of an upload, reads the state of an upload, or lists its parts. A
+ * look-up of a key with one copy is passed to the engine of the key.
+ *
+ * The result for a key with two copies is a state of the primary that both disks have (M16): if the key is
+ * locked, the look-up waits for the lock, and then looks up the key again. Parts are listed with the lock,
+ * because a long list takes several steps.
+ */
+#include "set/look.h"
+
+#include "set/map/set_rules.h"
+#include "set/replicas.h"
+#include "base/check.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FAILED_TRIES 2
+
+/* ---- at one engine ---- */
+
+/* Starts a look-up at the engine of port e. Returns the result of a start function (store.h). */
+static int
+start(struct store_port *e, const struct store_key *k, struct store_op *op, const struct set_look *c)
+{
+	switch (c->kind) {
+	case LOOK_OBJECT:
+		return e->ops->open(e, k, container_of(op, struct store_obj, op));
+	case LOOK_PART:
+		return e->ops->open_part ? e->ops->open_part(e, k, c->id, c->number, false,
+							     container_of(op, struct store_obj, op))
+					 : -EOPNOTSUPP;
+	case LOOK_UPLOAD:
+		return e->ops->upload_stat(e, k, c->id, c->attrs, c->cap,
+					   container_of(op, struct store_stat, op));
+	default:
+		return e->ops->list_parts(e, k, c->id, container_of(op, struct store_part_list, op));
+	}
+}
+
+static bool
+is_open_call(const struct look *lk)
+{
+	return lk->call.kind == LOOK_OBJECT || lk->call.kind == LOOK_PART;
+}
+
+/* Looks up the key at an engine. Returns 1 if the look-up has succeeded; 0 if a list of parts is in progress;
+ * or -errno. */
+static int
+look_at(struct look *lk, int engine)
+{
+	struct set_port *p = lk->ko.port;
+	const struct store_key *k = &lk->ko.key;
+	struct store_op *op = lk->call.kind == LOOK_UPLOAD ? lk->op : &lk->u.op;
+	bool is_there;
+	int r;
+
+	/* M39: a failed disk is not asked about the contents of a bucket that has changed since the
+	 * failure. */
+	if (set_has_missed(port_set(p), engine, k->bucket, k->bucket_len, &is_there))
+		return is_there ? -ENOENT : -ENXIO;
+	r = start(port_engine(p, engine), k, op, &lk->call);
+	check(r != 0 || lk->call.kind == LOOK_PARTS);
+	return r > 0 && op->result < 0 ? op->result : r;
+}
+
+/* ---- the end ---- */
+
+/* Passes the record that was opened to the object of the caller. */
+static void
+found(struct look *lk)
+{
+	struct store_obj *obj = container_of(lk->op, struct store_obj, op), *f = &lk->u.obj;
+
+	_Static_assert(sizeof lk <= STORE_PRIV_OBJ, "a pointer fits");
+	obj->size_bytes = f->size_bytes;
+	obj->version = f->version;
+	obj->crc64 = f->crc64;
+	obj->meta = f->meta;
+	obj->part_nr = f->part_nr;
+	obj->has_second =
+		!lk->call.is_second && set_secondary(port_set(lk->ko.port), &lk->ko.key) != SET_NOWHERE;
+	obj->is_open = true;
+	memcpy(obj->priv, &lk, sizeof lk);
+}
+
+/* Ends a look-up, and sets the result of the caller's operation. r: 1 or -errno. */
+static void
+end(struct look *lk, int r)
+{
+	bool is_list = lk->call.kind == LOOK_PARTS;
+
+	lk->op->result = r < 0 ? r : is_list ? lk->u.op.result : 0;
+	if (is_list)
+		container_of(lk->op, struct store_part_list, op)->more = r >= 0 && lk->u.parts.more;
+	if (is_open_call(lk) && r >= 0) {
+		key_op_unlock(&lk->ko);
+		found(lk);
+		return;
+	}
+	key_op_end(&lk->ko);
+	free(lk);
+}
+
+static void
+looked(struct look *lk, int r)
+{
+	struct store_op *op = lk->op;
+
+	if (r == 0)
+		return;
+	end(lk, r);
+	op->done(op);
+}
+
+/* ---- keys with two copies ---- */
+
+bool
+look_is_lost(int error)
+{
+	return error == -EBADMSG || error == -EIO || error == -ENODEV || error == -EROFS;
+}
+
+/* Handles the result of a look-up at the primary, while no change of the key is in progress. If the record of
+ * the primary is damaged, opens the record of the secondary, and begins to repair the primary. */
+static int
+settled(struct look *lk, int r)
+{
+	struct set *s = port_set(lk->ko.port);
+	int engine = set_secondary(s, &lk->ko.key);
+
+	if (r >= 0 || !look_is_lost(r) || !is_open_call(lk) || lk->call.is_second || engine == SET_NOWHERE ||
+	    engine == lk->home || look_at(lk, engine) < 0)
+		return r;
+	/* The record opened above is that of the secondary, so this disk is not tried again. */
+	lk->asked_other = true;
+	set_count(s, COUNT_READ_SECONDARY);
+	if (!set_has_failed(s, lk->home))
+		mend_begin(lk, NULL);
+	return 1;
+}
+
+/* Returns true if the look-up has to wait for the recovery task: the primary has failed, and another disk may
+ * have a newer record. */
+static bool
+has_failed(const struct look *lk)
+{
+	return !lk->call.is_second && lk->tries < FAILED_TRIES && !set_is_in(port_set(lk->ko.port), lk->home);
+}
+
+static int look(struct look *lk);
+
+static void
+look_again(struct key_op *ko)
+{
+	struct look *lk = container_of(ko, struct look, ko);
+
+	looked(lk, look(lk));
+}
+
+static int
+look_with_lock(struct look *lk)
+{
+	int r = key_op_lock(&lk->ko, look_again);
+
+	return r > 0 ? look(lk) : r;
+}
+
+static void
+forget(struct look *lk)
+{
+	if (is_open_call(lk))
+		store_close(port_base(lk->ko.port), &lk->u.obj);
+}
+
+/* Looks up the key. Returns 1 if the look-up has succeeded, 0 if it continues later, or -errno. */
+static int
+look(struct look *lk)
+{
+	struct set *s = port_set(lk->ko.port);
+	const struct store_key *k = &lk->ko.key;
+	bool has_lock = key_op_has_lock(&lk->ko), waits;
+	int r;
+
+	if (has_lock && set_is_open(&lk->ko.hold))
+		return -EAGAIN;
+	if (lk->call.kind == LOOK_PARTS && RULE_SETTLED_VISIBLE && !has_lock)
+		return look_with_lock(lk);
+	lk->home = lk->call.is_second ? set_secondary(s, k) : set_primary(s, k);
+	if (lk->home == SET_NOWHERE)
+		return lk->call.is_second ? -ENODATA : -ENODEV;
+	waits = has_failed(lk);
+	r = waits ? 1 : look_at(lk, lk->home);
+	/* The disk may have failed during the look-up. */
+	if (waits || (r != 0 && has_failed(lk))) {
+		forget(lk);
+		lk->tries++;
+		key_op_wait(&lk->ko, look_again);
+		return 0;
+	}
+	if (r == 0 || has_lock || !RULE_SETTLED_VISIBLE || !set_is_held(set_key_locks(s), k))
+		return settled(lk, r);
+	forget(lk);
+	return look_with_lock(lk);
+}
+
+bool
+look_open_other(struct look *lk)
+{
+	struct set_port *p = lk->ko.port;
+	const struct store_key *k = &lk->ko.key;
+	const struct store_obj *obj = &lk->u.obj;
+	int engine = set_secondary(port_set(p), k);
+	struct store_port *e;
+
+	/* If the object was not opened at the primary, the other copy is at the primary. */
+	if (engine == SET_NOWHERE || engine == lk->home)
+		engine = set_primary(port_set(p), k);
+	if (lk->asked_other || lk->call.is_second)
+		return lk->has_other;
+	lk->asked_other = true;
+	if (engine == SET_NOWHERE || engine == lk->home)
+		return false;
+	e = port_engine(p, engine);
+	if (start(e, k, &lk->other.op, &lk->call) < 0 || lk->other.op.result < 0)
+		return false;
+	if (RULE_SAME_VERSION_READ && (lk->other.version != obj->version || lk->other.crc64 != obj->crc64 ||
+				       lk->other.size_bytes != obj->size_bytes)) {
+		store_close(e, &lk->other);
+		return false;
+	}
+	lk->has_other = true;
+	return true;
+}
+
+/* ---- parts ---- */
+
+static bool
+on_part(struct store_part_list *pl, const struct store_part *part)
+{
+	struct look *lk = container_of(pl, struct look, u.parts);
+	struct store_part_list *of = container_of(lk->op, struct store_part_list, op);
+
+	return of->part(of, part);
+}
+
+static void
+on_list(struct store_op *op)
+{
+	looked(container_of(op, struct look, u.op), op->result < 0 ? op->result : 1);
+}
+
+static void
+init_list(struct look *lk, struct store_part_list *of)
+{
+	of->more = false;
+	lk->u.parts.op.done = on_list;
+	lk->u.parts.part = on_part;
+	lk->u.parts.after = of->after;
+	lk->u.parts.max = of->max;
+}
+
+/* ---- the entry ---- */
+
+int
+set_look_up(struct store_port *sp, const struct store_key *k, struct store_op *op, const struct set_look *c)
+{
+	struct set_port *p = set_port(sp);
+	struct store_key key;
+	struct look *lk;
+	int r = -ENODATA;
+
+	if (!set_has_two(sp, k, &key)) {
+		struct store_port *e = c->is_second ? NULL : set_port_to_read(sp, k, &r);
+
+		return e ? start(e, k, op, c) : r;
+	}
+	lk = calloc(1, sizeof *lk);
+	if (!lk)
+		return -EAGAIN;
+	op->port = sp;
+	key_op_init(&lk->ko, p, &key);
+	port_pin(p);
+	lk->op = op;
+	lk->call = *c;
+	if (c->id)
+		lk->call.id = memcpy(lk->id, c->id, sizeof lk->id);
+	if (c->kind == LOOK_PARTS)
+		init_list(lk, container_of(op, struct store_part_list, op));
+	r = look(lk);
+	if (r == 0)
+		return 0;
+	end(lk, r);
+	return 1;
+}
