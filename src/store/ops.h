@@ -432,10 +432,6 @@ struct store_module {
 	const struct store_ops *ops;
 };
 
-/* Validates a precondition against the existing object with ETag `there` and this version; there NULL: no
- * object exists. Returns 0, or the error of the precondition in store.h. */
-int store_judge(const struct store_pre *pre, const struct store_etag *there, uint64_t version);
-
 /* Adds a named number to the numbers of a unit (struct store_unit_info). */
 static inline void
 store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, bool is_hidden)

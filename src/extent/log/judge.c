@@ -6,6 +6,7 @@
 #include "extent/log/vol.h"
 
 #include "extent/disk/rules.h"
+#include "extent/log/decide.h"
 #include "extent/log/judge.h"
 #include "extent/log/parts.h"
 #include "base/check.h"
@@ -23,96 +24,6 @@ enum verdict {
 	V_LATER,  /* stays in the queue */
 	V_FULL,   /* so does everything behind it */
 };
-
-/* A key as it will be once the block is flushed. */
-struct state {
-	bool exists;
-	bool depends; /* on the block */
-	struct store_etag etag;
-	uint64_t version, size_bytes;
-	unsigned copies; /* of a bucket */
-};
-
-static struct state
-state_of(const struct vol *vol, const uint8_t *key, size_t len, uint32_t hash)
-{
-	struct commit *c = block_find(vol, key, len, hash);
-	const struct rec *r;
-
-	if (c)
-		return (struct state){ c->view.op == REC_PUT, true,          c->view.etag, c->view.version,
-				       c->view.size_bytes,    c->view.copies };
-	r = tree_find(vol->tree, key, len);
-	return r ? (struct state){ true, false, rec_etag(r), r->version, r->size_bytes, rec_copies(r) }
-		 : (struct state){ 0 };
-}
-
-/* A client's change of a key that was given to another kind of keys than those of the bucket are now: it began before the bucket was made,
- * or got another number of copies. */
-static bool
-is_of_other_kind(const struct vol *vol, const struct commit *c, const struct state *bucket)
-{
-	uint8_t type = c->view.key[0];
-
-	return vol->slots && !c->sent && c->view.op != REC_DELETE &&
-	       (key_is_object(type) || key_is_upload(type)) && key_has_two(type) != (bucket->copies > 1);
-}
-
-static int
-pre_check(const struct store_pre *pre, const struct state *s)
-{
-	return store_judge(pre, s->exists ? &s->etag : NULL, s->version);
-}
-
-/* Is anything of this type and bucket in the index that is younger than `born`, but for what is left over of another disk's? */
-static bool
-bucket_has(const struct vol *vol, uint8_t type, const uint8_t *bucket_key, size_t len, uint64_t born)
-{
-	uint8_t first[2 + STORE_BUCKET_MAX];
-	struct tree_cursor c;
-
-	memcpy(first, bucket_key, len);
-	first[0] = type;
-	first[len] = 0;
-	tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
-	for (bool there = tree_seek(&c, first, len + 1, false);
-	     there && c.key_len > len && memcmp(c.key, first, len + 1) == 0; there = tree_next(&c)) {
-		if (((const struct rec *)c.rec)->version > born &&
-		    slots_own_key(vol->slots, (const uint8_t *)c.key, c.key_len))
-			return true;
-	}
-	return false;
-}
-
-/* Is any object of this bucket in the index, but for what is left over of another disk's, or a copy of that? */
-static bool
-bucket_has_objects(const struct vol *vol, const uint8_t *bucket_key, size_t len)
-{
-	return bucket_has(vol, KEY_OBJECT, bucket_key, len, 0) ||
-	       bucket_has(vol, KEY_OBJECT2, bucket_key, len, 0);
-}
-
-/* born: the bucket's version; what is older is an earlier bucket's. */
-static bool
-bucket_has_uploads(const struct vol *vol, const uint8_t *bucket_key, size_t len, uint64_t born)
-{
-	return bucket_has(vol, KEY_UPLOAD, bucket_key, len, born) ||
-	       bucket_has(vol, KEY_UPLOAD2, bucket_key, len, born);
-}
-
-/* Does the block hold a record of this bucket, or of the bucket itself? */
-static bool
-bucket_is_pending(const struct vol *vol, const struct commit *c)
-{
-	for (const struct commit *b = vol->block.batch; RULE_JUDGE_PENDING && b; b = b->next) {
-		const uint8_t *key = b->bucket_key ? b->bucket_key : b->view.key;
-		size_t len = b->bucket_key ? b->bucket_key_len : b->view.key_len;
-
-		if (len == c->view.key_len && memcmp(key, c->view.key, len) == 0)
-			return true;
-	}
-	return false;
-}
 
 /* ---- gates ---- */
 
@@ -154,76 +65,35 @@ gate_open(struct vol *vol, const struct commit *c)
 		*g = vol->leader.gate[--vol->leader.gate_nr];
 }
 
-/* ---- uploads ---- */
+/* ---- records made of those that are there ---- */
 
-/* The upload that c belongs to is there, and of this bucket, not of an earlier one of its name.  0 or
- * -ENOENT. */
-static int
-upload_check(const struct vol *vol, const struct commit *c, uint64_t bucket_version, bool *depends)
-{
-	struct state u =
-		state_of(vol, c->upload_key, c->upload_key_len, key_hash(c->upload_key, c->upload_key_len));
-
-	*depends |= u.depends;
-	return u.exists && u.version > bucket_version ? 0 : -ENOENT;
-}
-
-/* Does the block hold a part of this upload? */
-static bool
-part_is_pending(const struct vol *vol, const uint8_t *id)
-{
-	for (const struct commit *b = vol->block.batch; RULE_JUDGE_PENDING && b; b = b->next) {
-		if (b->view.key[0] == KEY_PART && memcmp(b->view.key + 1, id, CHUNK_ID_BYTES) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* The view of c: what is there, with other attributes. */
-static enum verdict
+/* Makes the record of c: the published one with other attributes. */
+static void
 make_attrs(struct vol *vol, struct commit *c)
 {
 	const uint8_t *key = c->view.key;
 	size_t len = c->view.key_len;
-	const struct rec *r;
+	const struct rec *r = tree_find(vol->tree, key, len);
 
-	/* What is pending shall be judged by what it became. */
-	if (block_find(vol, key, len, c->key_hash))
-		return V_LATER;
-	r = tree_find(vol->tree, key, len);
-	c->result = !r ? -ENOENT : c->want_version && c->want_version != r->version ? -ESTALE : 0;
-	if (c->result < 0)
-		return V_NOW;
 	rec_view_of(r, key, len, &c->view);
 	c->view.attrs = c->attrs;
 	c->view.attrs_len = c->attrs_len;
 	if (r->body != BODY_INLINE) {
-		/* Its bytes were flushed when it was published, or before. */
+		/* Its bytes were flushed before it was published. */
 		c->view.flags |= REC_SHARED | REC_FLUSHED;
 		c->view.data_version = rec_data_version(r);
 	}
-	return V_PACKED;
 }
 
-/* The views of c and of what goes with it: what is there, with another number of copies.  A removal is made of attributes that
- * are not there, or an earlier bucket's. */
-static enum verdict
+/* Makes the records of c: the bucket with another number of copies, and its attributes with newer versions. A
+ * removal is made of attributes that are absent, or an earlier bucket's. */
+static void
 make_copies(struct vol *vol, struct commit *c)
 {
 	const uint8_t *key = c->view.key;
 	size_t len = c->view.key_len;
-	const struct rec *b, *r;
+	const struct rec *b = tree_find(vol->tree, key, len), *r;
 
-	if (bucket_is_pending(vol, c))
-		return V_LATER;
-	b = tree_find(vol->tree, key, len);
-	c->result = !b ? -ENXIO
-		    : rec_copies(b) != c->copies && (bucket_has_objects(vol, key, len) ||
-						     bucket_has_uploads(vol, key, len, b->version))
-			    ? -ENOTEMPTY
-			    : 0;
-	if (c->result < 0 || rec_copies(b) == c->copies)
-		return V_NOW;
 	rec_view_of(b, key, len, &c->view);
 	c->view.copies = c->copies;
 	for (struct commit *a = c->also; a; a = a->also) {
@@ -237,7 +107,6 @@ make_copies(struct vol *vol, struct commit *c)
 		else
 			a->view = gone;
 	}
-	return V_PACKED;
 }
 
 /* The record is there that gets other bytes, or a part that an object names is not; and nothing of its key is pending. */
@@ -260,110 +129,71 @@ judge_repair(struct vol *vol, struct commit *c)
 	return V_NOW;
 }
 
-/* Everything that speaks against c or makes it needless; 0: it is to be packed. */
+/* Decides a commit of the object model, and prepares its records. */
 static enum verdict
-judge_state(struct vol *vol, struct commit *c, const struct state *s)
+judge_change(struct vol *vol, struct commit *c, struct model_answer *a)
 {
-	bool depends = s->depends;
-	uint64_t bucket_version = 0;
+	bool depends = false;
 
-	if (vol->slots && (c->result = slots_judge(vol, c)) < 0)
-		return V_NOW;
-	if (c->bucket_key) {
-		uint32_t hash = key_hash(c->bucket_key, c->bucket_key_len);
-		struct state b = state_of(vol, c->bucket_key, c->bucket_key_len, hash);
-		const struct gate *g = gate_find(vol, c->bucket_key, c->bucket_key_len);
-
-		if (g) {
-			c->result = g->error;
-			return V_NOW;
-		}
-		depends |= b.depends;
-		bucket_version = b.version;
-		if (!b.exists) {
-			c->result = -ENXIO;
-			return depends ? V_AFTER : V_NOW;
-		}
-		if (is_of_other_kind(vol, c, &b)) {
-			c->result = -EAGAIN;
-			return depends ? V_AFTER : V_NOW;
-		}
-	}
-	if (c->sent && c->sent->is_repair)
-		return judge_repair(vol, c);
-	switch (c->kind) {
-	case COMMIT_BUCKET_MAKE:
-		c->result = s->exists ? -EEXIST : usage_judge_bucket(vol, c);
+	switch (decide_commit(vol, c, a, &depends)) {
+	case DECIDED_LATER:
+		return V_LATER;
+	case DECIDED_RESULT:
+		if (c->kind == COMMIT_GATE_CLOSE && c->result == 0)
+			c->result = gate_close(vol, c, -EAGAIN);
+		break;
+	default:
+		c->result = c->kind == COMMIT_BUCKET_MAKE ? usage_judge_bucket(vol, c) : 0;
 		if (c->result == 0 && c->is_gated)
 			c->result = gate_close(vol, c, -ENXIO);
-		break;
-	case COMMIT_GATE_CLOSE:
-		if (RULE_GATE_PENDING && bucket_is_pending(vol, c))
-			return V_LATER;
-		c->result = !s->exists ? -ENXIO
-			    : bucket_has_objects(vol, c->view.key, c->view.key_len) ||
-					    (c->is_bare && bucket_has_uploads(vol, c->view.key,
-									      c->view.key_len, s->version))
-				    ? -ENOTEMPTY
-				    : gate_close(vol, c, -EAGAIN);
+		if (c->result < 0)
+			break;
+		if (c->kind == COMMIT_ATTRS)
+			make_attrs(vol, c);
+		if (c->kind == COMMIT_BUCKET_COPIES)
+			make_copies(vol, c);
+		return V_PACKED;
+	}
+	return depends ? V_AFTER : V_NOW;
+}
+
+/* Judges a commit by its place, gates, and the object model. *a: what V_PACKED changes. */
+static enum verdict
+judge_state(struct vol *vol, struct commit *c, struct model_answer *a)
+{
+	const struct gate *g = c->bucket_key ? gate_find(vol, c->bucket_key, c->bucket_key_len) : NULL;
+	struct key_state s;
+	int r;
+
+	*a = (struct model_answer){ 0 };
+	c->result = vol->slots ? slots_judge(vol, c) : 0;
+	if (c->result == 0 && g)
+		c->result = g->error;
+	if (c->result < 0)
 		return V_NOW;
+	switch (c->kind) {
 	case COMMIT_GATE_OPEN:
 		gate_open(vol, c);
 		return V_NOW;
-	case COMMIT_SLOTS: {
-		int r = slots_command(vol, c);
-
-		c->result = 0;
+	case COMMIT_SLOTS:
+		r = slots_command(vol, c);
 		return r == 1 ? V_AFTER : r == 0 ? V_NOW : V_LATER;
-	}
-	case COMMIT_BUCKET_REMOVE:
-		if (bucket_is_pending(vol, c))
-			return V_LATER;
-		c->result = !s->exists                                              ? -ENXIO
-			    : bucket_has_objects(vol, c->view.key, c->view.key_len) ? -ENOTEMPTY
-										    : 0;
-		break;
-	case COMMIT_BUCKET_COPIES:
-		return make_copies(vol, c);
-	case COMMIT_BUCKET_ATTRS:
-		/* Those of an earlier bucket of the name are none. */
-		c->result =
-			c->want_version == STORE_VERSION_ANY ||
-					c->want_version ==
-						(s->exists && s->version > bucket_version ? s->version : 0)
-				? 0
-				: -ESTALE;
-		break;
-	case COMMIT_UPLOAD_ABORT:
-		c->result = s->exists && s->version > bucket_version ? 0 : -ENOENT;
-		break;
-	case COMMIT_PART:
-		c->result = upload_check(vol, c, bucket_version, &depends);
-		break;
-	case COMMIT_COMPLETE:
-		c->result = upload_check(vol, c, bucket_version, &depends);
-		if (c->result == 0 &&
-		    part_is_pending(vol, c->upload_key + c->upload_key_len - CHUNK_ID_BYTES))
-			return V_LATER;
-		if (c->result == 0)
-			c->result = pre_check(&c->pre, s);
-		if (c->result == 0)
-			c->result = parts_match(vol->tree, ((const struct chunk_ref *)c->view.entries)->id,
-						c->parts, (struct chunk_ref *)(uintptr_t)c->view.entries,
-						c->view.entry_nr, false, &c->bad);
-		break;
-	case COMMIT_ATTRS: {
-		enum verdict v = make_attrs(vol, c);
-
-		return v == V_NOW && depends ? V_AFTER : v;
-	}
 	default:
-		c->result = pre_check(&c->pre, s);
 		break;
 	}
-	if (c->result == 0 && (c->view.op != REC_DELETE || s->exists))
-		return V_PACKED;
-	return depends ? V_AFTER : V_NOW;
+	if (decide_knows(c) && !(c->sent && c->sent->is_repair))
+		return judge_change(vol, c, a);
+	if (c->bucket_key) {
+		s = key_state(vol, c->bucket_key, c->bucket_key_len,
+			      key_hash(c->bucket_key, c->bucket_key_len));
+		c->result = s.exists ? 0 : -ENXIO;
+		if (c->result < 0)
+			return s.depends ? V_AFTER : V_NOW;
+	}
+	s = key_state(vol, c->view.key, c->view.key_len, c->key_hash);
+	a->replaces = s.exists;
+	a->old = s.record;
+	return c->sent ? judge_repair(vol, c) : V_PACKED;
 }
 
 static void
@@ -411,10 +241,10 @@ set_aside_all(struct vol *vol, struct commit *c, bool replaces)
 	int e = 0;
 
 	for (struct commit *a = c->also; a; a = a->also) {
-		struct state s;
+		struct key_state s;
 
 		a->key_hash = key_hash(a->view.key, a->view.key_len);
-		s = state_of(vol, a->view.key, a->view.key_len, a->key_hash);
+		s = key_state(vol, a->view.key, a->view.key_len, a->key_hash);
 		a->is_idle = e < 0 || (a->view.op == REC_DELETE && !s.exists);
 		if (!a->is_idle)
 			e = set_aside(vol, a, s.exists);
@@ -522,8 +352,8 @@ judge_one(struct vol *vol, struct commit *c)
 	bool is_delete = is_no_growth(c);
 	struct quota_change change;
 	uint64_t data_bytes = 0;
+	struct model_answer a;
 	size_t bytes;
-	struct state s;
 	enum verdict v;
 
 	if (atomic_load(&c->data_error)) {
@@ -538,14 +368,13 @@ judge_one(struct vol *vol, struct commit *c)
 		vol->leader.have_unflushed = true;
 		return V_LATER;
 	}
-	s = state_of(vol, c->view.key, c->view.key_len, c->key_hash);
-	v = judge_state(vol, c, &s);
+	v = judge_state(vol, c, &a);
 	/* Behind a gate, or a freeze: that is over soon, and makes no room that a delete could wait for. */
 	if (v == V_NOW && c->result == -EAGAIN && c->bucket_key)
 		return stall_for(vol, c, STALL_NS);
 	if (v != V_PACKED)
 		return v;
-	change = usage_change(c, s.exists, s.size_bytes);
+	change = usage_of_copies(c, &a.usage);
 	c->result = c->sent ? slots_reserve(vol) : usage_judge(vol, c, &change);
 	/* What it was judged by may be pending, and may not come. */
 	if (c->result < 0)
@@ -566,13 +395,13 @@ judge_one(struct vol *vol, struct commit *c)
 		data_bytes = c->view.size_bytes;
 	if (data_bytes && vol->block.data_bytes && vol->block.data_bytes + data_bytes > TAIL_BYTES_MAX)
 		return V_FULL;
-	c->result = set_aside_all(vol, c, s.exists);
+	c->result = set_aside_all(vol, c, a.replaces);
 	if (c->result < 0) {
 		/* A delete makes room: it waits for what is on its way back from readers and snapshots. */
 		if (is_delete)
 			return stall(vol, c);
 		atomic_fetch_add(&vol->disk.stats.index_refused, 1);
-		return s.depends ? V_AFTER : V_NOW;
+		return vol->block.records ? V_AFTER : V_NOW;
 	}
 	/* Only what is in it: a block that counts as full and is empty is never written, and the queue waits for it. */
 	vol->block.data_bytes += data_bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The list that completes an upload, see parts.h. */
+/* Finds the owners of parts and chunks; see parts.h. */
 #include "extent/log/parts.h"
 
 #include "extent/index/tree.h"
@@ -10,50 +10,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-static bool
-is_part(const struct store_part_ref *ref, const struct rec *r)
-{
-	return r->etag_parts == ref->etag.parts && memcmp(r->etag, ref->etag.sum, sizeof r->etag) == 0 &&
-	       (!ref->version || ref->version == r->version);
-}
-
-int
-parts_match(const struct tree *t, const uint8_t *id, const struct store_part_ref *parts,
-	    struct chunk_ref *refs, uint32_t nr, bool fill, uint32_t *ret_bad)
-{
-	struct tree_cursor c;
-	uint8_t key[CHUNK_KEY_BYTES];
-	bool there;
-
-	key_part(key, id, nr ? parts[0].number : 0);
-	tree_cursor_init(&c, t, tree_root(t));
-	there = tree_seek(&c, key, sizeof key, false);
-	for (uint32_t i = 0; i < nr; i++) {
-		const struct rec *r;
-
-		key_part(key, id, parts[i].number);
-		while (there && c.key_len == sizeof key && memcmp(c.key, key, sizeof key) < 0)
-			there = tree_next(&c);
-		r = c.rec;
-		if (!there || c.key_len != sizeof key || memcmp(c.key, key, sizeof key) != 0 ||
-		    !is_part(&parts[i], r) ||
-		    (!fill && (refs[i].index != parts[i].number || refs[i].len_bytes != r->size_bytes ||
-			       refs[i].crc64 != r->crc64))) {
-			*ret_bad = i;
-			return -EBADR;
-		}
-		if (fill) {
-			refs[i] = (struct chunk_ref){ .index = parts[i].number,
-						      .len_bytes = r->size_bytes,
-						      .crc64 = r->crc64 };
-			memcpy(refs[i].id, id, CHUNK_ID_BYTES);
-		}
-	}
-	return 0;
-}
-
-/* ---- owners ---- */
 
 /* Entries are in the order of their index. */
 static bool

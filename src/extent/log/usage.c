@@ -115,43 +115,12 @@ usage_judge_end(struct vol *vol)
 	vol->leader.judges_quotas = false;
 }
 
-/* Returns the change by one copy. */
-static struct quota_change
-change_of_one(const struct commit *c, bool exists, uint64_t old_bytes)
-{
-	struct quota_change change = { .objects = !exists, .bytes = (int64_t)c->view.size_bytes };
-
-	switch (c->kind) {
-	case COMMIT_PUT:
-		break;
-	case COMMIT_DELETE:
-		change = (struct quota_change){ .objects = -(int64_t)exists };
-		break;
-	case COMMIT_PART:
-		return (struct quota_change){ .bytes = (int64_t)quota_part_bytes(c->view.size_bytes) -
-						       part_bytes_of(exists, old_bytes) };
-	case COMMIT_COMPLETE:
-		/* Its parts are counted, and so are those that it does not name: they give back when it is published. */
-		change.bytes = 0;
-		change.uploads = -1;
-		break;
-	case COMMIT_UPLOAD_MAKE:
-		return (struct quota_change){ .uploads = 1 };
-	case COMMIT_UPLOAD_ABORT:
-		return (struct quota_change){ .uploads = -1 };
-	default:
-		return (struct quota_change){ 0 };
-	}
-	change.bytes -= exists ? (int64_t)old_bytes : 0;
-	return change;
-}
-
 struct quota_change
-usage_change(const struct commit *c, bool exists, uint64_t old_bytes)
+usage_of_copies(const struct commit *c, const struct quota_change *one)
 {
 	uint8_t type = c->kind == COMMIT_PART ? c->upload_key[0] : c->view.key[0];
 
-	return quota_of_copies(change_of_one(c, exists, old_bytes), key_has_two(type));
+	return quota_of_copies(*one, key_has_two(type));
 }
 
 int

@@ -20,8 +20,8 @@ struct vol;
 void usage_judge_begin(struct vol *vol);
 /* Ends the judging of commits and unlocks the book. */
 void usage_judge_end(struct vol *vol);
-/* Returns the change of usage by c, of all copies; exists: c replaces a record, of old_bytes. */
-struct quota_change usage_change(const struct commit *c, bool exists, uint64_t old_bytes);
+/* Returns the change of usage by c, of all copies. one: the change of one copy. */
+struct quota_change usage_of_copies(const struct commit *c, const struct quota_change *one);
 /* Judges a change of usage by c: 0 or -EDQUOT. For documents of a bucket it sets *change. */
 int usage_judge(struct vol *vol, const struct commit *c, struct quota_change *change);
 /* Judges a bucket that will be made, with its documents: 0, -EDQUOT or -EMLINK. */

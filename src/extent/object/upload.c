@@ -10,10 +10,8 @@
 #include "extent/object/object.h"
 
 #include "extent/disk/rules.h"
-#include "extent/log/parts.h"
-#include "base/check.h"
+#include "extent/log/decide.h"
 #include "base/clock.h"
-#include "base/crc64.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -161,21 +159,29 @@ complete_free(struct complete_int *ci)
 	free(ci);
 }
 
-/* Did this upload become the object that is there, by the same list? */
+/* Returns true if this upload became the published object by the same list. */
 static bool
 was_done(struct complete_int *ci)
 {
 	struct store_complete *sc = ci->sc;
+	const struct store_complete list = { .parts = sc->parts, .part_nr = sc->part_nr };
 	const struct rec *r = tree_get(ci->vol->tree, ci->key, ci->key_len);
+	size_t bytes = sc->part_nr * sizeof(struct chunk_ref);
 	const struct chunk_ref *refs;
-	uint32_t bad;
+	struct chunk_ref *found;
+	struct model_answer a;
+	bool is_same;
 
 	if (!r || r->body != BODY_PARTS || r->entry_nr != sc->part_nr)
 		return false;
 	refs = rec_entries(r);
-	if (memcmp(refs[0].id, ci->id, CHUNK_ID_BYTES) != 0 ||
-	    parts_match(ci->vol->tree, ci->id, sc->parts, (struct chunk_ref *)(uintptr_t)refs, sc->part_nr,
-			false, &bad) < 0)
+	if (memcmp(refs[0].id, ci->id, CHUNK_ID_BYTES) != 0)
+		return false;
+	found = calloc(1, bytes);
+	is_same = found && decide_parts(ci->vol->tree, ci->id, &list, found, &a) == 0 &&
+		  memcmp(found, refs, bytes) == 0;
+	free(found);
+	if (!is_same)
 		return false;
 	sc->version = r->version;
 	sc->size_bytes = r->size_bytes;
@@ -238,46 +244,17 @@ on_map(struct map_out *m, int error)
 	commit_submit(&ci->port->vp, &ci->c);
 }
 
-/* Order and numbers; the list's places for what the parts are. */
-static int
-check_list(struct store_complete *sc)
-{
-	if (sc->part_nr == 0 || sc->part_nr > STORE_PART_NR_MAX || sc->meta.attrs_len > STORE_ATTRS_MAX ||
-	    sc->pre.etag_nr > STORE_PRE_ETAGS)
-		return -EINVAL;
-	for (uint32_t i = 0; i < sc->part_nr; i++) {
-		sc->bad = i;
-		if (sc->parts[i].number < 1 || sc->parts[i].number > STORE_PART_NR_MAX ||
-		    (i && sc->parts[i].number <= sc->parts[i - 1].number))
-			return -EINVAL;
-	}
-	sc->bad = 0;
-	return 0;
-}
-
-/* What the object will be. */
+/* Finds size and CRC of the object from the published parts. */
 static int
 add_up(struct complete_int *ci)
 {
 	struct store_complete *sc = ci->sc;
-	int e = parts_match(ci->vol->tree, ci->id, sc->parts, ci->refs, sc->part_nr, true, &sc->bad);
+	struct model_answer a = { 0 };
+	int e = decide_parts(ci->vol->tree, ci->id, sc, ci->refs, &a);
 
-	for (uint32_t i = 0; e == 0 && i < sc->part_nr; i++) {
-		const struct chunk_ref *ref = &ci->refs[i];
-
-		if (i + 1 < sc->part_nr && ref->len_bytes < sc->part_min_bytes) {
-			sc->bad = i;
-			return -EMSGSIZE;
-		}
-		if (ref->len_bytes)
-			sc->crc64 = sc->size_bytes ? crc64_nvme_combine(sc->crc64, ref->crc64, ref->len_bytes)
-						   : ref->crc64;
-		sc->size_bytes += ref->len_bytes;
-	}
-	if (e == 0 && sc->have_expect_size && sc->expect_size_bytes != sc->size_bytes)
-		return -ERANGE;
-	if (e == 0 && sc->have_expect_crc64 && sc->expect_crc64 != sc->crc64)
-		return -EILSEQ;
+	sc->bad = a.bad;
+	sc->size_bytes = a.size_bytes;
+	sc->crc64 = a.crc64;
 	return e;
 }
 
@@ -364,7 +341,7 @@ extent_upload_complete(struct store_port *sp, const struct store_key *k,
 {
 	struct extent_port *p = extent_port(sp);
 	struct complete_int *ci;
-	int e = check_list(sc), len;
+	int e = model_check_list(sc), len;
 
 	sc->op.port = &p->base;
 	sc->version = sc->size_bytes = sc->crc64 = 0;

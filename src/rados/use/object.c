@@ -2,6 +2,7 @@
 /* Objects as they are: opened, read, deleted, given other attributes. */
 #include "rados/use/use_int.h"
 
+#include "model/decide.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
@@ -50,7 +51,10 @@ robj_free(struct robj *o)
 int
 record_judge(const struct store_pre *pre, const struct record *old)
 {
-	return store_judge(pre, old ? &old->etag : NULL, old ? old->version : 0);
+	const struct model_record there = { .version = old ? old->version : 0,
+					    .etag = old ? old->etag : (struct store_etag){ .parts = 0 } };
+
+	return model_judge_pre(pre, old ? &there : NULL);
 }
 
 uint64_t

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shows the records of a volume to the object model; see decide.h. */
+#include "extent/log/decide.h"
+
+#include "extent/log/vol.h"
+
+#include "extent/disk/rules.h"
+#include "base/check.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct key_state
+key_state(const struct vol *vol, const uint8_t *key, size_t len, uint32_t hash)
+{
+	struct commit *c = block_find(vol, key, len, hash);
+	const struct rec *r;
+
+	if (c)
+		return (struct key_state){ c->view.op == REC_PUT,
+					   true,
+					   { .version = c->view.version,
+					     .size_bytes = c->view.size_bytes,
+					     .etag = c->view.etag,
+					     .copies = c->view.copies > 1 ? c->view.copies : 1 } };
+	r = tree_find(vol->tree, key, len);
+	return r ? (struct key_state){ true,
+				       false,
+				       { .version = r->version,
+					 .size_bytes = r->size_bytes,
+					 .etag = rec_etag(r),
+					 .copies = rec_copies(r) } }
+		 : (struct key_state){ 0 };
+}
+
+/* ---- parts of a completion ---- */
+
+/* The published parts of an upload, found in ascending order. */
+struct part_cursor {
+	struct tree_cursor at;
+	const uint8_t *id;
+	bool is_open, is_there;
+};
+
+static const struct rec *
+find_part(struct part_cursor *pc, const struct tree *t, uint32_t number)
+{
+	uint8_t key[CHUNK_KEY_BYTES];
+
+	key_part(key, pc->id, number);
+	if (!pc->is_open) {
+		tree_cursor_init(&pc->at, t, tree_root(t));
+		pc->is_there = tree_seek(&pc->at, key, sizeof key, false);
+		pc->is_open = true;
+	}
+	while (pc->is_there && pc->at.key_len == sizeof key && memcmp(pc->at.key, key, sizeof key) < 0)
+		pc->is_there = tree_next(&pc->at);
+	return pc->is_there && pc->at.key_len == sizeof key && memcmp(pc->at.key, key, sizeof key) == 0
+		       ? pc->at.rec
+		       : NULL;
+}
+
+static void
+show_part(const struct rec *r, struct model_record *ret_record)
+{
+	*ret_record = (struct model_record){
+		.version = r->version, .size_bytes = r->size_bytes, .crc64 = r->crc64, .etag = rec_etag(r)
+	};
+}
+
+/* A view of the published parts alone, which are noted in refs. */
+struct parts_view {
+	struct model_view view;
+	const struct tree *tree;
+	struct part_cursor parts;
+	struct chunk_ref *ref;
+};
+
+static int
+find_published(struct model_view *v, enum model_kind kind, uint32_t number, struct model_record *ret_record)
+{
+	struct parts_view *pv = container_of(v, struct parts_view, view);
+	const struct rec *r = find_part(&pv->parts, pv->tree, number);
+
+	check(kind == MODEL_PART);
+	if (!r)
+		return 0;
+	*pv->ref = (struct chunk_ref){ .index = number, .len_bytes = r->size_bytes, .crc64 = r->crc64 };
+	memcpy(pv->ref->id, pv->parts.id, CHUNK_ID_BYTES);
+	pv->ref++;
+	show_part(r, ret_record);
+	return 1;
+}
+
+int
+decide_parts(const struct tree *t, const uint8_t *id, const struct store_complete *sc, struct chunk_ref *refs,
+	     struct model_answer *ret)
+{
+	struct parts_view pv = { .view.find = find_published, .tree = t, .parts.id = id, .ref = refs };
+
+	return model_judge_parts(sc, &pv.view, true, ret);
+}
+
+/* ---- the view of a commit ---- */
+
+struct commit_view {
+	struct model_view view;
+	const struct vol *vol;
+	const struct commit *c;
+	bool depends;
+	struct part_cursor parts;
+	const struct chunk_ref
+		*ref; /* COMPLETE: the next entry of the list that the submitter has added up */
+};
+
+static bool
+is_of_bucket(const struct commit *c, const uint8_t *key, size_t len)
+{
+	const uint8_t *of = c->bucket_key ? c->bucket_key : c->view.key;
+	size_t of_len = c->bucket_key ? c->bucket_key_len : c->view.key_len;
+
+	return of_len == len && memcmp(of, key, len) == 0;
+}
+
+/* Returns true if the block has a record of the bucket with the key of c, or of its contents. */
+static bool
+bucket_is_pending(const struct vol *vol, const struct commit *c)
+{
+	if (c->kind == COMMIT_GATE_CLOSE && !RULE_GATE_PENDING)
+		return false;
+	for (const struct commit *b = vol->block.batch; RULE_JUDGE_PENDING && b; b = b->next) {
+		if (is_of_bucket(b, c->view.key, c->view.key_len))
+			return true;
+	}
+	return false;
+}
+
+/* Returns true if the block has a part of this upload. */
+static bool
+part_is_pending(const struct vol *vol, const uint8_t *id)
+{
+	for (const struct commit *b = vol->block.batch; RULE_JUDGE_PENDING && b; b = b->next) {
+		if (b->view.key[0] == KEY_PART && memcmp(b->view.key + 1, id, CHUNK_ID_BYTES) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Returns true if the index has a record of this type in the bucket, with a version above `after`, whose key is
+ * assigned to the volume. */
+static bool
+index_has(const struct vol *vol, uint8_t type, const uint8_t *bucket_key, size_t len, uint64_t after)
+{
+	uint8_t first[2 + STORE_BUCKET_MAX];
+	struct tree_cursor c;
+
+	memcpy(first, bucket_key, len);
+	first[0] = type;
+	first[len] = 0;
+	tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
+	for (bool there = tree_seek(&c, first, len + 1, false);
+	     there && c.key_len > len && memcmp(c.key, first, len + 1) == 0; there = tree_next(&c)) {
+		if (((const struct rec *)c.rec)->version > after &&
+		    slots_own_key(vol->slots, (const uint8_t *)c.key, c.key_len))
+			return true;
+	}
+	return false;
+}
+
+static int
+has_any(struct model_view *v, enum model_kind kind, uint64_t after)
+{
+	struct commit_view *cv = container_of(v, struct commit_view, view);
+	const struct commit *c = cv->c;
+	const uint8_t *key = c->view.key;
+	size_t len = c->view.key_len;
+
+	if (bucket_is_pending(cv->vol, c))
+		return -EINPROGRESS;
+	return kind == MODEL_OBJECT ? index_has(cv->vol, KEY_OBJECT, key, len, after) ||
+					      index_has(cv->vol, KEY_OBJECT2, key, len, after)
+				    : index_has(cv->vol, KEY_UPLOAD, key, len, after) ||
+					      index_has(cv->vol, KEY_UPLOAD2, key, len, after);
+}
+
+static int
+find_key(struct commit_view *cv, const uint8_t *key, size_t len, uint32_t hash,
+	 struct model_record *ret_record)
+{
+	struct key_state s = key_state(cv->vol, key, len, hash);
+
+	cv->depends |= s.depends;
+	*ret_record = s.record;
+	return s.exists;
+}
+
+/* The records of other disks that a copy removes have no bucket. */
+static int
+find_bucket(struct commit_view *cv, struct model_record *ret_record)
+{
+	const struct commit *c = cv->c;
+
+	if (c->bucket_key)
+		return find_key(cv, c->bucket_key, c->bucket_key_len,
+				key_hash(c->bucket_key, c->bucket_key_len), ret_record);
+	if (c->view.key[0] == KEY_BUCKET)
+		return find_key(cv, c->view.key, c->view.key_len, c->key_hash, ret_record);
+	*ret_record = (struct model_record){ .copies = 1 };
+	return 1;
+}
+
+/* A completion ends the parts, so none may be in the block. */
+static int
+find_upload(struct commit_view *cv, struct model_record *ret_record)
+{
+	const struct commit *c = cv->c;
+	int r;
+
+	if (c->kind == COMMIT_UPLOAD_ABORT)
+		return find_key(cv, c->view.key, c->view.key_len, c->key_hash, ret_record);
+	r = find_key(cv, c->upload_key, c->upload_key_len, key_hash(c->upload_key, c->upload_key_len),
+		     ret_record);
+	if (c->kind != COMMIT_COMPLETE)
+		return r;
+	/* The usage loses the parts when they are removed (usage.c). */
+	ret_record->size_bytes = c->view.size_bytes;
+	return r && part_is_pending(cv->vol, c->upload_key + c->upload_key_len - CHUNK_ID_BYTES)
+		       ? -EINPROGRESS
+		       : r;
+}
+
+/* A part that is not the one which the submitter has added up counts as absent. */
+static int
+find_listed(struct commit_view *cv, uint32_t number, struct model_record *ret_record)
+{
+	const struct chunk_ref *ref = cv->ref++;
+	const struct rec *r = find_part(&cv->parts, cv->vol->tree, number);
+
+	if (!r || ref->index != number || ref->len_bytes != r->size_bytes || ref->crc64 != r->crc64)
+		return 0;
+	show_part(r, ret_record);
+	return 1;
+}
+
+static int
+find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_record *ret_record)
+{
+	struct commit_view *cv = container_of(v, struct commit_view, view);
+	const struct commit *c = cv->c;
+
+	switch (kind) {
+	case MODEL_BUCKET:
+		return find_bucket(cv, ret_record);
+	case MODEL_UPLOAD:
+		return find_upload(cv, ret_record);
+	case MODEL_PART:
+		if (c->kind == COMMIT_COMPLETE)
+			return find_listed(cv, number, ret_record);
+		break;
+	default:
+		/* The new record is made of the published one. */
+		if (c->kind == COMMIT_ATTRS && block_find(cv->vol, c->view.key, c->view.key_len, c->key_hash))
+			return -EINPROGRESS;
+		break;
+	}
+	return find_key(cv, c->view.key, c->view.key_len, c->key_hash, ret_record);
+}
+
+static const enum model_act act_of[] = {
+	[COMMIT_PUT] = MODEL_PUT,
+	[COMMIT_DELETE] = MODEL_DELETE,
+	[COMMIT_BUCKET_MAKE] = MODEL_MAKE_BUCKET,
+	[COMMIT_BUCKET_REMOVE] = MODEL_REMOVE_BUCKET,
+	[COMMIT_BUCKET_ATTRS] = MODEL_SET_BUCKET_ATTRS,
+	[COMMIT_BUCKET_COPIES] = MODEL_SET_COPIES,
+	[COMMIT_ATTRS] = MODEL_SET_ATTRS,
+	[COMMIT_UPLOAD_MAKE] = MODEL_CREATE_UPLOAD,
+	[COMMIT_UPLOAD_ABORT] = MODEL_ABORT,
+	[COMMIT_PART] = MODEL_PUT_PART,
+	[COMMIT_COMPLETE] = MODEL_COMPLETE,
+	[COMMIT_GATE_CLOSE] = MODEL_CLOSE_BUCKET,
+};
+
+bool
+decide_knows(const struct commit *c)
+{
+	return c->kind == COMMIT_PUT || (c->kind < sizeof act_of / sizeof act_of[0] && act_of[c->kind]);
+}
+
+/* The number of copies for which a client's key was placed; 0: a volume that has all keys, a copy from another
+ * disk, and a record that is no object or upload have none. */
+static unsigned
+copies_of(const struct vol *vol, const struct commit *c)
+{
+	uint8_t type = c->view.key[0];
+
+	if (c->kind == COMMIT_BUCKET_COPIES)
+		return c->copies;
+	if (!vol->slots || c->sent || !(key_is_object(type) || key_is_upload(type)))
+		return 0;
+	return 1 + key_has_two(type);
+}
+
+enum decided
+decide_commit(const struct vol *vol, struct commit *c, struct model_answer *ret, bool *ret_depends)
+{
+	const bool completes = c->kind == COMMIT_COMPLETE;
+	const struct store_complete list = { .parts = c->parts, .part_nr = c->view.entry_nr };
+	const struct model_op op = {
+		.act = act_of[c->kind],
+		.pre = &c->pre,
+		.version = c->want_version,
+		.size_bytes = c->view.size_bytes,
+		.copies = copies_of(vol, c),
+		.complete = completes ? &list : NULL,
+		.removes = c->view.op == REC_DELETE,
+		.is_alone = c->is_bare,
+	};
+	struct commit_view cv = {
+		.view = { find, has_any }, .vol = vol, .c = c, .ref = completes ? c->view.entries : NULL
+	};
+	bool changes;
+
+	check(decide_knows(c));
+	if (completes)
+		cv.parts.id = ((const struct chunk_ref *)c->view.entries)->id;
+	changes = model_decide(&op, &cv.view, ret);
+	if (ret->result == -EINPROGRESS)
+		return DECIDED_LATER;
+	c->result = ret->result;
+	c->bad = ret->bad;
+	/* A record of another disk takes the place of the one that is there. */
+	if (c->kind == COMMIT_UPLOAD_MAKE) {
+		struct key_state s = key_state(vol, c->view.key, c->view.key_len, c->key_hash);
+
+		ret->replaces = s.exists;
+		ret->old = s.record;
+	}
+	*ret_depends = cv.depends;
+	return changes ? DECIDED_CHANGE : DECIDED_RESULT;
+}
