@@ -111,6 +111,7 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 	if (!st)
 		return -ENOMEM;
 	st->base.ops = &extent_ops;
+	st->base.can = STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB | STORE_CAN_FSCK | STORE_CAN_DRAIN;
 	st->ports_max = conf->ports_max > 0 ? conf->ports_max : 1;
 	st->port = calloc((size_t)st->ports_max, sizeof(struct extent_port *));
 	pthread_mutex_init(&st->ports_lock, NULL);
@@ -122,7 +123,7 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 		extent_free(st);
 		return -ENOMEM;
 	}
-	st->vol->quotas = conf->disks.quotas ? conf->disks.quotas : st->quotas;
+	st->base.quotas = st->vol->quotas = conf->disks.quotas ? conf->disks.quotas : st->quotas;
 	st->vol->counter = conf->disks.counter;
 	st->vol->disk.watch = conf->disks.watch;
 	st->vol->disk.is_examined = conf->disks.is_examined;
@@ -275,18 +276,6 @@ extent_stop(struct store *store)
 }
 
 /* ---- operators ---- */
-
-static struct quota_book *
-extent_quotas(const struct store *store)
-{
-	return extent_store(store)->vol->quotas;
-}
-
-static unsigned
-extent_can(const struct store *store)
-{
-	return STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB | STORE_CAN_FSCK | STORE_CAN_DRAIN;
-}
 
 static int
 extent_snapshot(struct store *store)
@@ -473,17 +462,6 @@ extent_background(const struct store *store)
 
 /* ---- the table ---- */
 
-static const struct store_limits *
-extent_limits(const struct store_port *p)
-{
-	static const struct store_limits limits = { .piece_bytes = STORE_PIECE,
-						    .read_bytes = STORE_PIECE,
-						    .granule_bytes = STORE_GRANULE,
-						    .inline_bytes = STORE_INLINE_MAX };
-
-	return &limits;
-}
-
 const struct store_ops extent_ops = {
 	.name = "disks",
 	.check_conf = check_conf,
@@ -492,12 +470,9 @@ const struct store_ops extent_ops = {
 	.start = extent_start,
 	.fsck = extent_fsck,
 	.stop = extent_stop,
-	.limits = extent_limits,
 	.attach = extent_attach,
 	.detach = extent_detach,
-	.quiesce = extent_quiesce,
-	.sleep = extent_sleep,
-	.wake = extent_wake,
+	.turn = extent_turn,
 	.open = extent_open,
 	.open_part = extent_open_part,
 	.close = extent_close,
@@ -525,8 +500,6 @@ const struct store_ops extent_ops = {
 	.bucket_get_attrs = extent_bucket_get_attrs,
 	.list = extent_list,
 	.list_uploads = extent_list_uploads,
-	.quotas = extent_quotas,
-	.can = extent_can,
 	.snapshot = extent_snapshot,
 	.reread = extent_reread,
 	.unit_nr = extent_unit_nr,

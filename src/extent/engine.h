@@ -68,9 +68,7 @@ void port_kick_all(struct extent_store *st);
 int extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		  struct store_port **ret_port);
 bool extent_detach(struct store_port *sp);
-void extent_quiesce(struct store_port *sp);
-void extent_sleep(struct store_port *sp);
-void extent_wake(struct store_port *sp);
+void extent_turn(struct store_port *sp, enum store_turn turn);
 
 /* ---- fsck.c ---- */
 

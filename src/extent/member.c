@@ -47,7 +47,7 @@ member_recover(struct store *store, uint64_t index_bytes, struct quota_book *quo
 	if (e < 0)
 		return e;
 	err[0] = 0;
-	st->vol->quotas = quotas;
+	st->base.quotas = st->vol->quotas = quotas;
 	st->vol->counter = counter;
 	e = vol_recover(st->vol, index_bytes, r, &st->rep, ret_start_no, err, err_len);
 	ring_free(r);

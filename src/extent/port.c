@@ -70,6 +70,11 @@ port_kick_all(struct extent_store *st)
 	pthread_mutex_unlock(&st->ports_lock);
 }
 
+static const struct store_limits limits = { .piece_bytes = STORE_PIECE,
+					    .read_bytes = STORE_PIECE,
+					    .granule_bytes = STORE_GRANULE,
+					    .inline_bytes = STORE_INLINE_MAX };
+
 int
 extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct timers *timers,
 	      struct store_port **ret_port)
@@ -82,6 +87,7 @@ extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct
 		return -ENOMEM;
 	memset(p, 0, sizeof *p);
 	p->base.ops = &extent_ops;
+	p->base.limits = &limits;
 	p->st = st;
 	p->vp = (struct vol_port){ .io.ring = ring,
 				   .io.watch.timers = timers,
@@ -151,28 +157,22 @@ extent_detach(struct store_port *sp)
 }
 
 void
-extent_quiesce(struct store_port *sp)
+extent_turn(struct store_port *sp, enum store_turn turn)
 {
 	struct extent_port *p = extent_port(sp);
 
+	switch (turn) {
+	case TURN_SLEEPS:
+		quiesce_sleep(p->user);
+		return;
+	case TURN_WAKES:
+		quiesce_wake(p->user);
+		return;
+	default:
+		break;
+	}
 	quiesce_point(p->user);
 	commit_idle(&p->vp);
 	if (!list_empty(&p->space_waiters) && atomic_load(&p->vp.vol->disk.freed_nr) != p->space_freed)
 		space_retry(p);
-}
-
-void
-extent_sleep(struct store_port *sp)
-{
-	struct extent_port *p = extent_port(sp);
-
-	quiesce_sleep(p->user);
-}
-
-void
-extent_wake(struct store_port *sp)
-{
-	struct extent_port *p = extent_port(sp);
-
-	quiesce_wake(p->user);
 }

@@ -352,6 +352,7 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 		return refuse(err, err_len, -ENOMEM, "no memory");
 	ignore_arguments();
 	st->base.ops = &rados_store_ops;
+	st->base.can = STORE_CAN_SCRUB | STORE_CAN_FSCK | STORE_CAN_DRAIN;
 	st->ports_max = conf->ports_max;
 	st->index_shards = rc->index_shards;
 	st->dead_after_ns = rc->dead_after_ns;
@@ -371,6 +372,7 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 	recall_init(&st->recall);
 	if (quota_book_new(1, &st->book) < 0)
 		e = refuse(err, err_len, -ENOMEM, "no memory");
+	st->base.quotas = st->book;
 	for (int i = 0; e == 0 && i < nr && i < CLIENTS_MAX; i++) {
 		st->client_nr = i + 1;
 		e = connect_to(&st->client[i], rc, err, err_len);
@@ -452,6 +454,7 @@ rstore_attach(struct store *base, struct ring *ring, struct mailbox *mb, struct 
 		return -ENOMEM;
 	}
 	p->base.ops = &rados_store_ops;
+	p->base.limits = &st->limits;
 	p->st = st;
 	p->mb = mb;
 	p->client = &st->client[atomic_fetch_add(&st->port_made, 1) % st->client_nr];
@@ -482,12 +485,6 @@ rstore_detach(struct store_port *sp)
 	return true;
 }
 
-static const struct store_limits *
-rstore_limits(const struct store_port *sp)
-{
-	return &container_of(sp, struct rport, base)->st->limits;
-}
-
 static bool
 rstore_share(struct store_port *sp, uint32_t shard)
 {
@@ -498,18 +495,6 @@ rstore_share(struct store_port *sp, uint32_t shard)
 }
 
 /* ---- what operators see ---- */
-
-static struct quota_book *
-rstore_quotas(const struct store *st)
-{
-	return rstore(st)->book;
-}
-
-static unsigned
-rstore_can(const struct store *st)
-{
-	return STORE_CAN_SCRUB | STORE_CAN_FSCK | STORE_CAN_DRAIN;
-}
 
 static int
 rstore_unit_nr(const struct store *st)
@@ -658,7 +643,6 @@ const struct store_ops rados_store_ops = {
 	.stop = rstore_stop,
 	.attach = rstore_attach,
 	.detach = rstore_detach,
-	.limits = rstore_limits,
 	.share = rstore_share,
 	.open = rstore_open_object,
 	.open_to_read = rstore_open_to_read,
@@ -691,8 +675,6 @@ const struct store_ops rados_store_ops = {
 	.bucket_get_attrs = rstore_bucket_get_attrs,
 	.list = rstore_list,
 	.list_uploads = rstore_list_uploads,
-	.quotas = rstore_quotas,
-	.can = rstore_can,
 	.is_fenced = rstore_is_fenced,
 	.answers = rstore_answers,
 	.unit_nr = rstore_unit_nr,

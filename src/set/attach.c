@@ -46,19 +46,14 @@ set_detach(struct store_port *sp)
 }
 
 void
-set_quiesce(struct store_port *sp)
+set_turn(struct store_port *sp, enum store_turn turn)
 {
-	port_each_engine(set_port(sp), store_quiesce);
-}
+	struct set_port *p = set_port(sp);
 
-void
-set_sleep(struct store_port *sp)
-{
-	port_each_engine(set_port(sp), store_sleep);
-}
+	for (int i = 0; i < port_engines(p); i++) {
+		struct store_port *e = port_engine(p, i);
 
-void
-set_wake(struct store_port *sp)
-{
-	port_each_engine(set_port(sp), store_wake);
+		if (e && e->ops->turn)
+			e->ops->turn(e, turn);
+	}
 }

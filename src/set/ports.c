@@ -46,13 +46,6 @@ set_port(struct store_port *sp)
 	return container_of(sp, struct set_port, base);
 }
 
-const struct set_port *
-set_port_const(const struct store_port *sp)
-{
-	check(sp);
-	return container_of(sp, const struct set_port, base);
-}
-
 struct store_port *
 port_base(struct set_port *p)
 {
@@ -131,15 +124,6 @@ port_merge(struct set_port *p)
 	};
 }
 
-void
-port_each_engine(struct set_port *p, void (*f)(struct store_port *e))
-{
-	for (int i = 0; i < p->nr; i++) {
-		if (p->engine[i])
-			f(p->engine[i]);
-	}
-}
-
 /* ---- its life ---- */
 
 struct set_port *
@@ -183,6 +167,8 @@ port_attach_more(struct set_port *p)
 			return r;
 		}
 		check(p->engine[p->nr]);
+		/* All engines are of one kind. */
+		p->base.limits = p->engine[p->nr]->limits;
 		p->nr++;
 	}
 	return 0;

@@ -20,7 +20,6 @@ struct set_ports;
 
 /* Returns the set port that contains this store port. */
 struct set_port *set_port(struct store_port *sp);
-const struct set_port *set_port_const(const struct store_port *sp);
 /* Returns the store port that is contained in a set port. */
 struct store_port *port_base(struct set_port *p);
 /* Returns the set of a port. Any thread may call this function. */
@@ -60,8 +59,6 @@ bool port_detach_all(struct set_port *p);
 bool port_join(struct set_port *p);
 /* Removes the port from the list. Returns false if a message to the port is in flight. */
 bool port_leave(struct set_port *p);
-/* Calls f for the port of each engine. */
-void port_each_engine(struct set_port *p, void (*f)(struct store_port *e));
 
 /* ---- all ports: any thread ---- */
 

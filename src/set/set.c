@@ -161,23 +161,19 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 		r = set_move_begin(s, err, err_len);
 	if (r == -EMFILE || r == -ENFILE)
 		say_descriptors(conf, r, err, err_len);
-	if (r < 0)
+	if (r < 0) {
 		set_stop(&s->base);
-	else
-		*ret_store = &s->base;
+		return r;
+	}
+	s->base.quotas = s->quotas;
+	s->base.can = ~0u;
+	for (int i = 0; i < set_engines(s); i++)
+		s->base.can &= store_can(set_engine(s, i));
+	*ret_store = &s->base;
 	return r;
 }
 
 /* ---- ports, in addition to ports.c ---- */
-
-/* Returns the limits of the first engine, because all engines are of one kind. */
-static const struct store_limits *
-set_limits(const struct store_port *sp)
-{
-	const struct store_port *e = port_engine(set_port_const(sp), 0);
-
-	return e->ops->limits(e);
-}
 
 static bool
 set_share(struct store_port *sp, uint32_t shard)
@@ -281,24 +277,6 @@ set_upload_complete(struct store_port *sp, const struct store_key *k, const uint
 
 /* ---- state for operators ---- */
 
-static struct quota_book *
-set_quotas(const struct store *st)
-{
-	return set_of(st)->quotas;
-}
-
-/* Returns the capabilities that all engines have. */
-static unsigned
-set_can(const struct store *st)
-{
-	const struct set *s = set_of(st);
-	unsigned can = ~0u;
-
-	for (int i = 0; i < set_engines(s); i++)
-		can &= store_can(set_engine(s, i));
-	return can;
-}
-
 /* Requests a snapshot of every engine, even if an earlier one fails. Returns the first error. */
 static int
 set_snapshot(struct store *st)
@@ -392,14 +370,11 @@ const struct store_ops store_set_ops = {
 	.start = set_start,
 	.fsck = set_fsck,
 	.stop = set_stop,
-	.limits = set_limits,
 	.share = set_share,
 	.lane = set_lane,
 	.attach = set_attach,
 	.detach = set_detach,
-	.quiesce = set_quiesce,
-	.sleep = set_sleep,
-	.wake = set_wake,
+	.turn = set_turn,
 	.open = set_open,
 	.open_second = set_open_second,
 	.open_part = set_open_part,
@@ -430,8 +405,6 @@ const struct store_ops store_set_ops = {
 	.bucket_get_attrs = set_bucket_get_attrs,
 	.list = set_list,
 	.list_uploads = set_list_uploads,
-	.quotas = set_quotas,
-	.can = set_can,
 	.snapshot = set_snapshot,
 	.reread = set_reread,
 	.change_disks = set_change_disks,

@@ -61,9 +61,7 @@ set_of(const struct store *st)
 int set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 	       struct store_port **ret_port);
 bool set_detach(struct store_port *sp);
-void set_quiesce(struct store_port *sp);
-void set_sleep(struct store_port *sp);
-void set_wake(struct store_port *sp);
+void set_turn(struct store_port *sp, enum store_turn turn);
 
 /* ---- find_port.c ---- */
 

@@ -267,6 +267,9 @@ struct store_member_ops {
 	void (*two_use)(const struct store *st, unsigned slot, struct store_use *ret_use);
 };
 
+/* The state that a port's thread reports to the back end. */
+enum store_turn { TURN_QUIESCENT, TURN_SLEEPS, TURN_WAKES };
+
 struct store_ops {
 	const char *name; /* name of the back end for operators, such as "disks" */
 
@@ -288,13 +291,9 @@ struct store_ops {
 	int (*attach)(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		      struct store_port **ret_port);
 	bool (*detach)(struct store_port *p);
-	/* Implements store_quiesce(). NULL: the back end does not need these calls; sleep() and wake() are
-	 * NULL, too. */
-	void (*quiesce)(struct store_port *p);
-	void (*sleep)(struct store_port *p);
-	void (*wake)(struct store_port *p);
-
-	const struct store_limits *(*limits)(const struct store_port *p);
+	/* Implements store_quiesce(), store_sleep() and store_wake(). NULL: the back end does not need these
+	 * calls. */
+	void (*turn)(struct store_port *p, enum store_turn turn);
 	/* Implements store_lane(). NULL: the back end has no lanes. */
 	int (*lane)(struct store_port *p, const struct store_key *k, bool changes);
 	/* Implements store_share(). NULL: every shard belongs to this process. */
@@ -375,9 +374,6 @@ struct store_ops {
 	int (*list_uploads)(struct store_port *p, struct store_list *ls);
 
 	/* ---- functions for operators ---- */
-	/* Returns the quota ledger (store/quota.h), which store.c uses. */
-	struct quota_book *(*quotas)(const struct store *st);
-	unsigned (*can)(const struct store *st);
 	/* Implements store_snapshot(). NULL: the back end has no snapshots. */
 	int (*snapshot)(struct store *st);
 	/* Implements store_reread(). NULL: the back end has no metadata that can be read again. */
@@ -440,14 +436,18 @@ store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, b
 	info->number[info->number_nr++] = (struct store_unit_number){ name, value, is_hidden };
 }
 
-/* First members of the struct store of every back end. */
+/* First members of the struct store of every back end, set before start() returns. */
 struct store {
 	const struct store_ops *ops;
+	struct quota_book *quotas; /* quota ledger (store/quota.h); NULL: the back end has no quotas */
+	unsigned can;              /* STORE_CAN_... bits: see store_can() */
 };
 
+/* First members of the struct store_port of every back end, set by attach(). */
 struct store_port {
 	const struct store_ops *ops;
-	const void *asker; /* owner of the operations that begin now; set by store_asker() */
+	const struct store_limits *limits; /* sizes that the back end can handle */
+	const void *asker;                 /* owner of the operations that begin now; set by store_asker() */
 	/* lender of buffers, set by store_set_spares(); NULL: no buffers are lent */
 	struct store_spares *spares;
 };

@@ -118,22 +118,22 @@ store_detach(struct store_port *p)
 void
 store_quiesce(struct store_port *p)
 {
-	if (p->ops->quiesce)
-		p->ops->quiesce(p);
+	if (p->ops->turn)
+		p->ops->turn(p, TURN_QUIESCENT);
 }
 
 void
 store_sleep(struct store_port *p)
 {
-	if (p->ops->sleep)
-		p->ops->sleep(p);
+	if (p->ops->turn)
+		p->ops->turn(p, TURN_SLEEPS);
 }
 
 void
 store_wake(struct store_port *p)
 {
-	if (p->ops->wake)
-		p->ops->wake(p);
+	if (p->ops->turn)
+		p->ops->turn(p, TURN_WAKES);
 }
 
 void
@@ -145,7 +145,7 @@ store_set_spares(struct store_port *p, struct store_spares *s)
 const struct store_limits *
 store_limits(const struct store_port *p)
 {
-	return p->ops->limits(p);
+	return p->limits;
 }
 
 uint32_t
@@ -496,16 +496,10 @@ store_list_uploads(struct store_port *p, struct store_list *ls)
 
 /* ---- quotas ---- */
 
-static struct quota_book *
-book_of(const struct store *st)
-{
-	return st->ops->quotas ? st->ops->quotas(st) : NULL;
-}
-
 int
 store_set_quotas(struct store *st, const struct store_pattern_quota *quota, int nr)
 {
-	struct quota_book *book = book_of(st);
+	struct quota_book *book = st->quotas;
 
 	if (!book)
 		return nr ? -EOPNOTSUPP : 0;
@@ -515,7 +509,7 @@ store_set_quotas(struct store *st, const struct store_pattern_quota *quota, int 
 int
 store_bucket_quota(struct store *st, const char *name, size_t len, struct store_quota_info *ret_info)
 {
-	struct quota_book *book = book_of(st);
+	struct quota_book *book = st->quotas;
 
 	if (!book)
 		return -EOPNOTSUPP;
@@ -525,7 +519,7 @@ store_bucket_quota(struct store *st, const char *name, size_t len, struct store_
 int
 store_list_quotas(struct store *st, struct store_quota_info **ret_list)
 {
-	struct quota_book *book = book_of(st);
+	struct quota_book *book = st->quotas;
 
 	return book ? quota_list(book, ret_list) : -EOPNOTSUPP;
 }
@@ -533,7 +527,7 @@ store_list_quotas(struct store *st, struct store_quota_info **ret_list)
 int
 store_largest_buckets(struct store *st, struct store_quota_info *list, int max)
 {
-	struct quota_book *book = book_of(st);
+	struct quota_book *book = st->quotas;
 
 	return book ? quota_largest(book, list, max) : 0;
 }

@@ -10,7 +10,7 @@
 unsigned
 store_can(const struct store *st)
 {
-	return st->ops->can(st);
+	return st->can;
 }
 
 int

@@ -407,6 +407,8 @@ mem_store_make(const struct store_conf *conf, const struct store_ops *ops, bool 
 		check(quota_book_new(1, &st->own_quotas) == 0);
 		st->quotas = st->own_quotas;
 	}
+	st->base.quotas = st->quotas;
+	st->base.can = STORE_CAN_SCRUB | STORE_CAN_DRAIN;
 	pthread_mutex_init(&st->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -470,7 +472,11 @@ mem_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct ti
 		free(p);
 		return r;
 	}
-	*p = (struct mem_port){ .base.ops = store->ops, .st = st, .mb = mb, .thread = pthread_self() };
+	*p = (struct mem_port){ .base.ops = store->ops,
+				.base.limits = &st->limits,
+				.st = st,
+				.mb = mb,
+				.thread = pthread_self() };
 	*ret_port = &p->base;
 	return 0;
 }
@@ -490,33 +496,16 @@ mem_detach(struct store_port *sp)
 }
 
 void
-mem_quiesce(struct store_port *sp)
+mem_turn(struct store_port *sp, enum store_turn turn)
 {
 	struct mem_port *p = mem_port(sp);
-	mem_on_port(p);
-}
 
-void
-mem_sleep(struct store_port *sp)
-{
-	struct mem_port *p = mem_port(sp);
+	if (turn == TURN_WAKES) {
+		check(p->asleep);
+		p->asleep = false;
+	}
 	mem_on_port(p);
-	p->asleep = true;
-}
-
-void
-mem_wake(struct store_port *sp)
-{
-	struct mem_port *p = mem_port(sp);
-	check(p->asleep);
-	p->asleep = false;
-	mem_on_port(p);
-}
-
-const struct store_limits *
-mem_limits(const struct store_port *sp)
-{
-	return &container_of(sp, const struct mem_port, base)->st->limits;
+	p->asleep = turn == TURN_SLEEPS;
 }
 
 bool
@@ -528,12 +517,6 @@ mem_share(struct store_port *sp, uint32_t shard)
 }
 
 /* ---- what operators see ---- */
-
-unsigned
-mem_can(const struct store *store)
-{
-	return STORE_CAN_SCRUB | STORE_CAN_DRAIN;
-}
 
 int
 mem_unit_nr(const struct store *store)
@@ -567,10 +550,9 @@ mem_unit_info(const struct store *store, int unit, struct store_unit_info *ret_i
 /* ---- mem_store.h ---- */
 
 #define MEM_OPS                                                                                              \
-	.name = "mem", .stop = mem_stop, .attach = mem_attach, .limits = mem_limits, .share = mem_share,     \
-	.detach = mem_detach, .quiesce = mem_quiesce, .sleep = mem_sleep, .wake = mem_wake,                  \
-	.open = mem_open, .open_to_read = mem_open_to_read, .close = mem_close, .read_plan = mem_read_plan,  \
-	.read = mem_read, .put_init = mem_put_init, .put_write = mem_put_write,                              \
+	.name = "mem", .stop = mem_stop, .attach = mem_attach, .share = mem_share, .detach = mem_detach,     \
+	.turn = mem_turn, .open = mem_open, .open_to_read = mem_open_to_read, .close = mem_close,            \
+	.read_plan = mem_read_plan, .read = mem_read, .put_init = mem_put_init, .put_write = mem_put_write,  \
 	.put_commit = mem_put_commit, .put_abort = mem_put_abort, .delete = mem_delete,                      \
 	.set_attrs = mem_set_attrs, .upload_create = mem_upload_create, .upload_abort = mem_upload_abort,    \
 	.upload_stat = mem_upload_stat, .put_init_part = mem_put_init_part,                                  \
@@ -580,8 +562,8 @@ mem_unit_info(const struct store *store, int unit, struct store_unit_info *ret_i
 	.bucket_set_copies = mem_bucket_set_copies, .bucket_gate = mem_bucket_gate,                          \
 	.bucket_head = mem_bucket_head, .bucket_set_attrs = mem_bucket_set_attrs,                            \
 	.bucket_set_quota = mem_bucket_set_quota, .bucket_get_attrs = mem_bucket_get_attrs,                  \
-	.list = mem_list, .list_uploads = mem_list_uploads, .quotas = mem_quotas, .can = mem_can,            \
-	.unit_nr = mem_unit_nr, .unit_info = mem_unit_info
+	.list = mem_list, .list_uploads = mem_list_uploads, .unit_nr = mem_unit_nr,                          \
+	.unit_info = mem_unit_info
 
 const struct store_ops mem_store_ops = {
 	MEM_OPS,

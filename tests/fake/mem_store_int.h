@@ -322,10 +322,7 @@ void mem_stop(struct store *st);
 int mem_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 	       struct store_port **ret_port);
 bool mem_detach(struct store_port *p);
-void mem_quiesce(struct store_port *p);
-void mem_sleep(struct store_port *p);
-void mem_wake(struct store_port *p);
-const struct store_limits *mem_limits(const struct store_port *sp);
+void mem_turn(struct store_port *p, enum store_turn turn);
 bool mem_share(struct store_port *sp, uint32_t shard);
 int mem_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
 int mem_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj);
@@ -371,12 +368,10 @@ int mem_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uin
 			 const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
 int mem_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
 			 struct store_bucket_set *op);
-struct quota_book *mem_quotas(const struct store *st);
 int mem_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 			 struct store_stat *st);
 int mem_list(struct store_port *p, struct store_list *ls);
 int mem_list_uploads(struct store_port *p, struct store_list *ls);
-unsigned mem_can(const struct store *st);
 int mem_unit_nr(const struct store *st);
 void mem_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info);
 

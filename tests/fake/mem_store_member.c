@@ -1051,7 +1051,7 @@ member_recover(struct store *store, uint64_t index_bytes, struct quota_book *quo
 	struct mem_store *st = mem_store(store);
 	struct store_slots own;
 
-	st->quotas = quotas;
+	st->base.quotas = st->quotas = quotas;
 	st->counter = counter;
 	for (size_t i = 0; i < st->nr; i++) {
 		const struct version *b = st->index[i];

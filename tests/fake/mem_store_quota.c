@@ -8,12 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct quota_book *
-mem_quotas(const struct store *st)
-{
-	return mem_store(st)->quotas;
-}
-
 /* Small ones are in the index. */
 static int64_t
 kept_bytes(const struct version *v)

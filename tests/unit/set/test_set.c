@@ -674,7 +674,8 @@ test_detach(void **state)
 
 /* ---- life ---- */
 
-static int formatted, snapshots, snapshot_result, fsck_nr;
+/* with_snapshots: number of engines that have snapshots */
+static int formatted, snapshots, snapshot_result, fsck_nr, with_snapshots;
 
 static int
 odd_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
@@ -687,13 +688,20 @@ odd_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 static int
 odd_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {
+	int e;
+
 	assert_int_equal(conf->disks.nr, 1);
 	assert_int_equal(conf->disks.index_bytes, 100);
 	if (strcmp(conf->disks.disk[0].path, "memory-2") == 0) {
 		snprintf(err, err_len, "%s: odd", conf->disks.disk[0].path);
 		return -ENOENT;
 	}
-	return mem_store_ops.start(conf, ret_store, err, err_len);
+	e = mem_store_ops.start(conf, ret_store, err, err_len);
+	if (e == 0 && atoi(conf->disks.disk[0].path + strlen("memory-")) < with_snapshots) {
+		(*ret_store)->can = STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB;
+		(*ret_store)->ops = conf->ops;
+	}
+	return e;
 }
 
 static int
@@ -711,12 +719,6 @@ odd_upgrade(const struct store_conf *conf, char *text, size_t len)
 {
 	snprintf(text, len, "%s: upgraded", conf->disks.disk[0].path);
 	return strcmp(conf->disks.disk[0].path, "memory-2") == 0 ? -EIO : 0;
-}
-
-static unsigned
-odd_can(const struct store *store)
-{
-	return STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB;
 }
 
 /* The first one says snapshot_result. */
@@ -746,7 +748,6 @@ test_life(void **state)
 	odd.format = odd_format;
 	odd.start = odd_start;
 	odd.fsck = odd_fsck;
-	odd.can = odd_can;
 	odd.snapshot = odd_snapshot;
 	conf.disks.engine = &odd;
 	conf.disks.index_bytes = 300;
@@ -771,15 +772,18 @@ test_life(void **state)
 	assert_int_equal(store_unit_nr(st), 2);
 	store_unit_info(st, 1, &info);
 	assert_string_equal(info.name, "memory-1");
-	/* the engines have the table of the store in memory, which has no snapshots; then one of them has
-	 * some */
+	/* no engine has snapshots; then one; then both */
 	assert_int_equal(store_can(st), STORE_CAN_SCRUB | STORE_CAN_DRAIN);
 	assert_int_equal(store_snapshot(st), -EOPNOTSUPP);
-	engine(0)->ops = &odd;
+	store_stop(st);
+	with_snapshots = 1;
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
 	assert_int_equal(store_can(st), STORE_CAN_SCRUB);
 	assert_int_equal(store_snapshot(st), -EOPNOTSUPP);
 	assert_int_equal(snapshots, 0);
-	engine(1)->ops = &odd;
+	store_stop(st);
+	with_snapshots = 2;
+	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
 	assert_int_equal(store_can(st), STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB);
 	assert_int_equal(store_snapshot(st), 0);
 	assert_int_equal(snapshots, 2);
