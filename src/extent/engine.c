@@ -462,11 +462,23 @@ extent_background(const struct store *store)
 
 /* ---- the table ---- */
 
+static int
+extent_task(const struct store_conf *conf, enum store_task task, char *said, size_t said_len)
+{
+	switch (task) {
+	case TASK_CHECK_CONF:
+		return check_conf(conf, said, said_len);
+	case TASK_UPGRADE:
+		return extent_upgrade(conf, said, said_len);
+	default:
+		return -ENOSYS;
+	}
+}
+
 const struct store_ops extent_ops = {
 	.name = "disks",
-	.check_conf = check_conf,
+	.task = extent_task,
 	.format = extent_format,
-	.upgrade = extent_upgrade,
 	.start = extent_start,
 	.fsck = extent_fsck,
 	.stop = extent_stop,

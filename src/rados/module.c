@@ -502,13 +502,7 @@ rstore_unit_nr(const struct store *st)
 	return POOL_NR;
 }
 
-static bool
-rstore_is_fenced(const struct store *st)
-{
-	return atomic_load(&rstore(st)->gw.is_fenced);
-}
-
-static bool
+static enum store_answer
 rstore_answers(const struct store *base, char *why, size_t len)
 {
 	struct rstore *st = rstore(base);
@@ -516,10 +510,10 @@ rstore_answers(const struct store *base, char *why, size_t len)
 
 	if (atomic_load(&st->gw.is_fenced)) {
 		snprintf(why, len, "%s", st->gw.fenced_by);
-		return false;
+		return STORE_IS_FENCED;
 	}
 	if (!calls_are_stuck(st, STUCK_NS))
-		return true;
+		return STORE_ANSWERS;
 	snprintf(why, len, "no operation of the cluster ends");
 	for (int i = 0; i < POOL_NR; i++) {
 		rstore_unit_info(base, i, &info);
@@ -528,7 +522,7 @@ rstore_answers(const struct store *base, char *why, size_t len)
 			break;
 		}
 	}
-	return false;
+	return STORE_IS_STUCK;
 }
 
 /* What is not as it should be. */
@@ -675,7 +669,6 @@ const struct store_ops rados_store_ops = {
 	.bucket_get_attrs = rstore_bucket_get_attrs,
 	.list = rstore_list,
 	.list_uploads = rstore_list_uploads,
-	.is_fenced = rstore_is_fenced,
 	.answers = rstore_answers,
 	.unit_nr = rstore_unit_nr,
 	.unit_info = rstore_unit_info,

@@ -195,12 +195,25 @@ cancel(struct set *s, char *said, size_t len)
 	}
 }
 
+static void
+set_move_rate(struct store *st, uint64_t bytes)
+{
+	struct mover *m = set_of(st)->mover;
+
+	if (m)
+		atomic_store(&m->rate, bytes);
+}
+
 int
 set_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t len)
 {
 	struct set *s = set_of(st);
 	int r;
 
+	if (c->kind == DISK_MOVE_RATE) {
+		set_move_rate(st, c->rate);
+		return 0;
+	}
 	if (!s->mover)
 		return may_begin(s, said, len);
 	pthread_mutex_lock(&s->mover->job_lock);
@@ -243,15 +256,6 @@ set_move_info(const struct store *st, struct store_move_info *ret_info)
 		ret_info->left_ns =
 			(uint64_t)((double)ran * (double)(ret_info->bytes_total - ret_info->bytes_done) /
 				   (double)ret_info->bytes_done);
-}
-
-void
-set_move_rate(struct store *st, uint64_t bytes)
-{
-	struct mover *m = set_of(st)->mover;
-
-	if (m)
-		atomic_store(&m->rate, bytes);
 }
 
 uint64_t

@@ -39,6 +39,5 @@ const char *set_move_work(const struct set *s);
 
 int set_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
 void set_move_info(const struct store *st, struct store_move_info *ret_info);
-void set_move_rate(struct store *st, uint64_t bytes);
 
 #endif

@@ -50,6 +50,21 @@ set_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 	return r;
 }
 
+static int
+set_task(const struct store_conf *conf, enum store_task task, char *said, size_t said_len)
+{
+	switch (task) {
+	case TASK_CHECK_CONF:
+		return set_check_conf(conf, said, said_len);
+	case TASK_LOOK:
+		return set_look(conf, said, said_len);
+	case TASK_UPGRADE:
+		return set_upgrade(conf, said, said_len);
+	default:
+		return set_forget(conf, said, said_len);
+	}
+}
+
 static void
 set_stop(struct store *st)
 {
@@ -360,13 +375,19 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 /*
  * store.c passes operations on open objects and PUTs directly to the engine, except for keys with two copies.
  */
+static void
+set_disks_info(const struct store *st, struct store_move_info *ret_move, struct store_copies_info *ret_copies)
+{
+	if (ret_move)
+		set_move_info(st, ret_move);
+	if (ret_copies)
+		set_copies_info(st, ret_copies);
+}
+
 const struct store_ops store_set_ops = {
 	.name = "set",
-	.check_conf = set_check_conf,
+	.task = set_task,
 	.format = set_format,
-	.upgrade = set_upgrade,
-	.forget = set_forget,
-	.look = set_look,
 	.start = set_start,
 	.fsck = set_fsck,
 	.stop = set_stop,
@@ -408,9 +429,7 @@ const struct store_ops store_set_ops = {
 	.snapshot = set_snapshot,
 	.reread = set_reread,
 	.change_disks = set_change_disks,
-	.move_info = set_move_info,
-	.set_move_rate = set_move_rate,
-	.copies_info = set_copies_info,
+	.disks_info = set_disks_info,
 	.background = set_background,
 	.unit_nr = set_unit_nr,
 	.unit_info = set_unit_info,

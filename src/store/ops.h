@@ -270,20 +270,21 @@ struct store_member_ops {
 /* The state that a port's thread reports to the back end. */
 enum store_turn { TURN_QUIESCENT, TURN_SLEEPS, TURN_WAKES };
 
+/* The tasks on a store that is not started. */
+enum store_task { TASK_CHECK_CONF, TASK_LOOK, TASK_UPGRADE, TASK_FORGET };
+
+/* Whether operations of a back end end. */
+enum store_answer { STORE_ANSWERS, STORE_IS_STUCK, STORE_IS_FENCED };
+
 struct store_ops {
 	const char *name; /* name of the back end for operators, such as "disks" */
 
 	/* ---- life ---- */
-	/* Implements store_check(). NULL: every configuration is accepted. */
-	int (*check_conf)(const struct store_conf *conf, char *err, size_t err_len);
+	/* Implements store_check(), store_look(), store_upgrade() and store_forget(). -ENOSYS: the back end does not have this task.
+	 * NULL: it has none. */
+	int (*task)(const struct store_conf *conf, enum store_task task, char *said, size_t said_len);
 	int (*format)(const struct store_conf *conf, bool force, char *err, size_t err_len);
-	/* Implements store_upgrade(). NULL: the back end has one format. */
-	int (*upgrade)(const struct store_conf *conf, char *said, size_t said_len);
 	int (*start)(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
-	/* Implements store_forget(). NULL: the back end never has several disks. */
-	int (*forget)(const struct store_conf *conf, char *said, size_t said_len);
-	/* Implements store_look(). NULL: no check is possible before a start. */
-	int (*look)(const struct store_conf *conf, char *err, size_t err_len);
 	/* Implements store_fsck(). NULL: the back end has no check. */
 	int (*fsck)(const struct store_conf *conf, enum fsck_mode mode,
 		    void (*say)(void *cookie, const char *line), void *cookie);
@@ -378,18 +379,16 @@ struct store_ops {
 	int (*snapshot)(struct store *st);
 	/* Implements store_reread(). NULL: the back end has no metadata that can be read again. */
 	void (*reread)(struct store_port *p);
-	/* Implements store_is_fenced(). NULL: no other process can replace this process. */
-	bool (*is_fenced)(const struct store *st);
-	/* Implements store_answers(). NULL: the back end always answers, or the units of the back end report
-	 * problems. */
-	bool (*answers)(const struct store *st, char *why, size_t len);
-	/* Implements store_change_disks(). NULL: the disks are fixed; move_info() and set_move_rate() are
-	 * NULL, too. */
+	/* Implements store_answers() and store_is_fenced(): why has a sentence, if the result is not
+	 * STORE_ANSWERS. NULL: the back end always answers, or the units of the back end report problems, and
+	 * no other process can replace this process. */
+	enum store_answer (*answers)(const struct store *st, char *why, size_t len);
+	/* Implements store_change_disks() and store_set_move_rate(). NULL: the disks are fixed; disks_info()
+	 * is NULL, too. */
 	int (*change_disks)(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
-	void (*move_info)(const struct store *st, struct store_move_info *ret_info);
-	void (*set_move_rate)(struct store *st, uint64_t bytes);
-	/* Implements store_copies_info(). NULL: no bucket can have two copies. */
-	void (*copies_info)(const struct store *st, struct store_copies_info *ret_info);
+	/* Implements store_move_info() and store_copies_info(); each result may be NULL. */
+	void (*disks_info)(const struct store *st, struct store_move_info *ret_move,
+			   struct store_copies_info *ret_copies);
 	/* Implements store_background(). NULL: the back end has no background work. */
 	const char *(*background)(const struct store *st);
 	int (*unit_nr)(const struct store *st);

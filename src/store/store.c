@@ -38,10 +38,18 @@ key_check(const struct store_key *k)
 
 /* ---- life ---- */
 
+static int
+run_task(const struct store_conf *conf, enum store_task task, char *said, size_t said_len)
+{
+	return conf->ops->task ? conf->ops->task(conf, task, said, said_len) : -ENOSYS;
+}
+
 int
 store_check(const struct store_conf *conf, char *err, size_t err_len)
 {
-	return conf->ops->check_conf ? conf->ops->check_conf(conf, err, err_len) : 0;
+	int r = run_task(conf, TASK_CHECK_CONF, err, err_len);
+
+	return r == -ENOSYS ? 0 : r;
 }
 
 int
@@ -53,8 +61,10 @@ store_format(const struct store_conf *conf, bool force, char *err, size_t err_le
 int
 store_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 {
-	if (conf->ops->upgrade)
-		return conf->ops->upgrade(conf, said, said_len);
+	int r = run_task(conf, TASK_UPGRADE, said, said_len);
+
+	if (r != -ENOSYS)
+		return r;
 	snprintf(said, said_len, "a store on %s has one format", conf->ops->name);
 	return 0;
 }
@@ -62,8 +72,10 @@ store_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 int
 store_forget(const struct store_conf *conf, char *said, size_t said_len)
 {
-	if (conf->ops->forget)
-		return conf->ops->forget(conf, said, said_len);
+	int r = run_task(conf, TASK_FORGET, said, said_len);
+
+	if (r != -ENOSYS)
+		return r;
 	snprintf(said, said_len, "a store on %s has no disks to give up", conf->ops->name);
 	return -EOPNOTSUPP;
 }
@@ -71,8 +83,11 @@ store_forget(const struct store_conf *conf, char *said, size_t said_len)
 int
 store_look(const struct store_conf *conf, char *err, size_t err_len)
 {
+	int r;
+
 	err[0] = 0;
-	return conf->ops->look ? conf->ops->look(conf, err, err_len) : 0;
+	r = run_task(conf, TASK_LOOK, err, err_len);
+	return r == -ENOSYS ? 0 : r;
 }
 
 int

@@ -51,23 +51,26 @@ void
 store_move_info(const struct store *st, struct store_move_info *ret_info)
 {
 	*ret_info = (struct store_move_info){ .is_running = false };
-	if (st->ops->move_info)
-		st->ops->move_info(st, ret_info);
+	if (st->ops->disks_info)
+		st->ops->disks_info(st, ret_info, NULL);
 }
 
 void
 store_copies_info(const struct store *st, struct store_copies_info *ret_info)
 {
 	*ret_info = (struct store_copies_info){ .is_used = false };
-	if (st->ops->copies_info)
-		st->ops->copies_info(st, ret_info);
+	if (st->ops->disks_info)
+		st->ops->disks_info(st, NULL, ret_info);
 }
 
 void
 store_set_move_rate(struct store *st, uint64_t bytes)
 {
-	if (st->ops->set_move_rate)
-		st->ops->set_move_rate(st, bytes);
+	const struct store_disk_change c = { .kind = DISK_MOVE_RATE, .rate = bytes };
+	char said[1];
+
+	if (st->ops->change_disks)
+		st->ops->change_disks(st, &c, said, sizeof said);
 }
 
 int
@@ -79,13 +82,15 @@ store_unit_nr(const struct store *st)
 bool
 store_is_fenced(const struct store *st)
 {
-	return st->ops->is_fenced && st->ops->is_fenced(st);
+	char why[1];
+
+	return st->ops->answers && st->ops->answers(st, why, sizeof why) == STORE_IS_FENCED;
 }
 
 bool
 store_answers(const struct store *st, char *why, size_t len)
 {
-	return !st->ops->answers || st->ops->answers(st, why, len);
+	return !st->ops->answers || st->ops->answers(st, why, len) == STORE_ANSWERS;
 }
 
 void

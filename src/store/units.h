@@ -19,11 +19,12 @@ struct store_port;
 /* ---- disks that are added and removed while the store serves ---- */
 
 struct store_disk_change {
-	enum { DISK_DRAIN, DISK_ADD, DISK_CANCEL } kind;
+	enum { DISK_DRAIN, DISK_ADD, DISK_CANCEL, DISK_MOVE_RATE } kind;
 	/* name of the disk: for DISK_DRAIN the path, the UUID, or its first digits; for DISK_ADD the path */
 	const char *disk;
 	uint64_t size_bytes; /* DISK_ADD: size of the disk in bytes, as for --format */
 	bool force;          /* DISK_ADD: true: existing data on the disk is lost */
+	uint64_t rate;       /* DISK_MOVE_RATE: see store_set_move_rate() */
 	/* DISK_ADD: function that a thread of the store calls before the disk becomes a member, so that the
 	 * caller can first record the UUID of the disk; the function may block. NULL: no function is
 	 * called */

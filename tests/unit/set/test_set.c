@@ -715,8 +715,10 @@ odd_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *c
 }
 
 static int
-odd_upgrade(const struct store_conf *conf, char *text, size_t len)
+odd_task(const struct store_conf *conf, enum store_task task, char *text, size_t len)
 {
+	if (task != TASK_UPGRADE)
+		return -ENOSYS;
 	snprintf(text, len, "%s: upgraded", conf->disks.disk[0].path);
 	return strcmp(conf->disks.disk[0].path, "memory-2") == 0 ? -EIO : 0;
 }
@@ -761,7 +763,7 @@ test_life(void **state)
 	/* one has one format; then each says what it did, up to the first that fails */
 	assert_int_equal(store_upgrade(&(struct store_conf){ .ops = &mem_store_ops }, err, sizeof err), 0);
 	assert_string_equal(err, "a store on mem has one format");
-	odd.upgrade = odd_upgrade;
+	odd.task = odd_task;
 	assert_int_equal(store_upgrade(&conf, err, sizeof err), -EIO);
 	assert_string_equal(err, "memory-0: upgraded\nmemory-1: upgraded\nmemory-2: upgraded");
 	assert_int_equal(store_upgrade(&conf, err, 20), -EIO);
