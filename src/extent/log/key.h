@@ -7,27 +7,20 @@
 #ifndef GANTRY_EXTENT_LOG_KEY_H
 #define GANTRY_EXTENT_LOG_KEY_H
 
+#include "model/key.h"
 #include "store/store.h"
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#define KEY_BUCKET 'b'  /* name */
-#define KEY_OBJECT 'o'  /* bucket, 0x00, key */
-#define KEY_CHUNK 'c'   /* id (16), index (4, big endian) */
-#define KEY_PART 'p'    /* part of an upload: id of the upload (16), number of the part (4, big endian) */
-#define KEY_UPLOAD 'u'  /* bucket, 0x00, key, 0x00, id */
-#define KEY_BATTRS 'a'  /* attributes of a bucket: bucket name, 0x00, '0' and up */
-#define KEY_OBJECT2 'O' /* like KEY_OBJECT, in a bucket with two copies of each key */
-/* like KEY_UPLOAD, in a bucket with two copies of each key */
-#define KEY_UPLOAD2 'U'
+/* Types of keys, KEY_..., which model/record.def describes. */
+enum key_type {
+#define DISK_KEY(name, type, kind, parts) KEY_##name = type,
+#include "model/record.def"
+};
 #define CHUNK_ID_BYTES 16
 #define UPLOAD_TAIL_BYTES (1 + CHUNK_ID_BYTES)
 #define BATTRS_NR 3u
 #define BATTRS_QUOTA 3u          /* index of the record with the bucket's quota */
 #define BATTRS_BYTES (12u << 10) /* size of one of these records */
-#define KEY_BYTES_MAX (2 + STORE_BUCKET_MAX + STORE_KEY_MAX + UPLOAD_TAIL_BYTES)
+#define KEY_BYTES_MAX DISK_KEY_MAX
 #define CHUNK_KEY_BYTES (1 + CHUNK_ID_BYTES + 4)
 
 /* Returns true if a key's type is one of an object, with any number of copies. */
@@ -63,17 +56,42 @@ key_upload_type(bool has_two)
 
 /* Writes the key to buf (KEY_BYTES_MAX bytes) and returns its length, or -EINVAL (empty, NUL inside),
  * -ENAMETOOLONG. */
-int key_bucket(uint8_t *buf, const char *name, size_t len);
+static inline int
+key_bucket(uint8_t *buf, const char *name, size_t len)
+{
+	return disk_key_write(buf, KEY_BUCKET, &(struct disk_key){ .bucket = name, .bucket_len = len });
+}
+/* Writes the key of an object, or of an upload with this id. -EINVAL: as above, or the number of copies is
+ * impossible. */
 int key_object(uint8_t *buf, const struct store_key *k);
-int key_chunk(uint8_t *buf, const uint8_t *id, uint32_t index);
-int key_part(uint8_t *buf, const uint8_t *id, uint32_t number);
 int key_upload(uint8_t *buf, const struct store_key *k, const uint8_t *id);
+static inline int
+key_chunk(uint8_t *buf, const uint8_t *id, uint32_t index)
+{
+	return disk_key_write(buf, KEY_CHUNK, &(struct disk_key){ .id = id, .number = index });
+}
+static inline int
+key_part(uint8_t *buf, const uint8_t *id, uint32_t number)
+{
+	return disk_key_write(buf, KEY_PART, &(struct disk_key){ .id = id, .number = number });
+}
 /* Writes the key of a record of a bucket's attributes; index: 0 to BATTRS_NR - 1, or BATTRS_QUOTA. */
-int key_battrs(uint8_t *buf, const uint8_t *bucket_key, size_t bucket_key_len, uint32_t index);
+static inline int
+key_battrs(uint8_t *buf, const uint8_t *bucket_key, size_t bucket_key_len, uint32_t index)
+{
+	return disk_key_write(buf, KEY_BATTRS,
+			      &(struct disk_key){ .bucket = (const char *)bucket_key + 1,
+						  .bucket_len = bucket_key_len - 1,
+						  .number = index });
+}
 /* Returns the index in the key of a chunk, or the number in the key of a part. */
 uint32_t key_index(const uint8_t *chunk_key);
 /* Returns true if the bytes are a well-formed key of any type. */
-bool key_ok(const uint8_t *key, size_t len);
+static inline bool
+key_ok(const uint8_t *key, size_t len)
+{
+	return disk_key_read(key, len, &(struct disk_key){ 0 }) >= 0;
+}
 /* Writes type and name for messages, unprintable bytes as '?'.  Always terminated. */
 void key_text(char *text, size_t cap, const uint8_t *key, size_t len);
 /* Returns a hash for tables in memory, which is never written to a disk. */

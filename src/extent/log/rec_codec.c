@@ -40,44 +40,64 @@ own_entry_bytes(const struct rec_view *v)
 				     : v->entry_nr * rec_entry_bytes(v->body);
 }
 
+/* Moves the head, without the length of the record. */
+static inline void
+move_head(struct rec_view *r, uint8_t *p, bool puts)
+{
+#define DISK(at) at
+#include "model/record.def"
+}
+
+/* Offsets in the head. */
+enum {
+#define DISK(at) at
+#define HERE(name, type, at) AT_##name = at,
+#include "model/record.def"
+};
+
+/* Returns the size of the optional fields after the head. */
+static size_t
+more_bytes(uint16_t flags)
+{
+	size_t n = 0;
+
+#define DISK_MORE 0
+#define HERE(name, bit, at) n += flags & (bit) ? sizeof(uint64_t) : 0;
+#define OPTIONAL(name, flag, bit, kinds, places) FIELD_(name, bit, places)
+#include "model/record.def"
+	return n;
+}
+
 size_t
 rec_encoded_bytes(const struct rec_view *v)
 {
-	return align_up(REC_HEAD_BYTES + own_entry_bytes(v) + v->key_len + v->owner_len + v->sums_len +
-				v->inline_len + v->attrs_len,
-			8);
+	size_t n = REC_HEAD_BYTES + more_bytes(v->flags) + own_entry_bytes(v);
+
+#define BYTES(name, type, len, len_type, max, kinds, places) n += v->len;
+#include "model/record.def"
+	return align_up(n, 8);
 }
 
-/* Head, entries (8-byte aligned: the head's length is), key, owner, checksums, inline bytes, attributes,
- * zeros up to 8. */
+/* Head, optional fields, entries (8-byte aligned: the lengths before are), bytes of variable length, zeros up
+ * to 8. */
 size_t
 rec_encode(void *buf, const struct rec_view *v)
 {
 	size_t len = rec_encoded_bytes(v);
 	struct cur c = cursor(buf, len);
+	uint16_t flags = (uint16_t)(v->flags | (v->copies > 1 ? REC_COPIES : 0));
 
 	put_u32(&c, (uint32_t)len);
-	put_u8(&c, v->op);
-	put_u8(&c, v->body);
-	put_u16(&c, (uint16_t)(v->flags | (v->copies > 1 ? REC_COPIES : 0)));
-	put_u16(&c, v->key_len);
-	put_u16(&c, v->owner_len);
-	put_u16(&c, v->sums_len);
-	put_u16(&c, v->inline_len);
-	put_u32(&c, v->attrs_len);
-	put_u32(&c, v->entry_nr);
-	put_u64(&c, v->version);
-	put_u64(&c, v->size_bytes);
-	put_u64(&c, v->mtime_ns);
-	put_u64(&c, v->crc64);
-	put_bytes(&c, v->etag.sum, 16);
-	put_u32(&c, v->etag.parts);
-	put_u8(&c, v->copies);
-	put_u8(&c, 0);
-	put_u16(&c, 0);
-	put_u64(&c, v->data_version);
-	put_u64(&c, v->expires_ns);
-	check(c.p == (uint8_t *)buf + REC_HEAD_BYTES);
+	move_head((struct rec_view *)v, buf, true);
+	memcpy((uint8_t *)buf + AT_flags, &flags, sizeof flags);
+	memset((uint8_t *)buf + AT_copies + 1, 0, AT_data_version - AT_copies - 1);
+	c.p = (uint8_t *)buf + REC_HEAD_BYTES;
+#define DISK_MORE 0
+#define HERE(name, bit, at)                                                                                  \
+	if (v->flags & (bit))                                                                                \
+		put_u64(&c, v->name);
+#define OPTIONAL(name, flag, bit, kinds, places) FIELD_(name, bit, places)
+#include "model/record.def"
 	if (v->flags & REC_MAPPED) {
 		bool is_list = v->flags & REC_MAP_LIST;
 
@@ -90,11 +110,8 @@ rec_encode(void *buf, const struct rec_view *v)
 	} else {
 		put_bytes(&c, v->entries, own_entry_bytes(v));
 	}
-	put_bytes(&c, v->key, v->key_len);
-	put_bytes(&c, v->owner, v->owner_len);
-	put_bytes(&c, v->sums, v->sums_len);
-	put_bytes(&c, v->inline_data, v->inline_len);
-	put_bytes(&c, v->attrs, v->attrs_len);
+#define BYTES(name, type, len, len_type, max, kinds, places) put_bytes(&c, v->name, v->len);
+#include "model/record.def"
 	put_zero_to(&c, buf, 8);
 	check(c.p == c.end);
 	return len;
@@ -190,7 +207,7 @@ body_ok(const struct rec_view *v, const struct geometry *geo)
 
 	if (v->op == REC_DELETE)
 		return v->body == BODY_NONE && !v->flags && !v->size_bytes && !v->entry_nr &&
-		       !v->inline_len && !v->attrs_len;
+		       !v->inline_len && !v->attrs_len && !v->copies;
 	if (v->body != BODY_INLINE && v->inline_len)
 		return false;
 	switch (v->body) {
@@ -222,67 +239,87 @@ body_ok(const struct rec_view *v, const struct geometry *geo)
 	return v->map.len_bytes == v->entry_nr * rec_entry_bytes(v->body) && map_ok(&v->map, geo);
 }
 
+static bool
+is_zero(const void *p, size_t n)
+{
+	static const uint8_t zero[sizeof(struct store_etag)];
+
+	return memcmp(p, zero, n) == 0;
+}
+
+/* Compares the fields with the kinds of record that have them, and with their flags and limits. */
+static bool
+fields_ok(const struct rec_view *v, enum record_kind kind)
+{
+#define ANY (~0u)
+#define IS(name) (1u << RECORD_##name)
+#define DISK(at) at
+#define FIELD(name, type, kinds, places) FIELD_(name, kinds, places)
+#define HERE(name, kinds, at)                                                                                \
+	if ((kinds) != ANY && !((kinds)&1u << kind) && !is_zero(&v->name, sizeof v->name))                   \
+		return false;
+#define OPTIONAL(name, flag, bit, kinds, places)                                                             \
+	if (!(v->flags & (bit)) != !v->name || (v->name && (kinds) != ANY && !((kinds)&1u << kind)))         \
+		return false;
+#define BYTES(name, type, len, len_type, max, kinds, places)                                                 \
+	if (v->len > (max) || (v->len && (kinds) != ANY && !((kinds)&1u << kind)))                           \
+		return false;
+#include "model/record.def"
+	return true;
+}
+
+static bool
+head_ok(const struct rec_view *v)
+{
+#define FLAG(name, bit) | (bit)
+#define OPTIONAL(name, flag, bit, kinds, places) | (bit)
+	static const unsigned known = 0
+#include "model/record.def"
+		;
+
+	return v->op != 0 && v->op < REC_OP_NR && v->body < BODY_NR && v->copies <= REC_COPIES_MAX &&
+	       !(v->flags & ~known) && !(v->flags & REC_COPIES) == (v->copies <= 1) &&
+	       !(v->flags & REC_MAP_LIST && !(v->flags & REC_MAPPED)) && v->version != 0 &&
+	       v->entry_nr <= FMT_MAP_ENTRY_MAX;
+}
+
 int
 rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_view *ret_view)
 {
 	struct cur c = cursor(buf, len);
-	struct rec_view v = { 0 };
-	uint32_t total = take_u32(&c), reserved;
-	bool has_two;
+	struct rec_view v;
+	uint32_t total = take_u32(&c);
+	struct disk_key parts;
+	int kind;
 
 	if (c.bad || total > len || total % 8 || total < REC_HEAD_BYTES || total > REC_BYTES_MAX)
 		return -EBADMSG;
-	c.end = (uint8_t *)(uintptr_t)buf + total;
-	v.op = take_u8(&c);
-	v.body = take_u8(&c);
-	v.flags = take_u16(&c);
-	has_two = v.flags & REC_COPIES;
-	v.flags &= (uint16_t)~REC_COPIES;
-	v.key_len = take_u16(&c);
-	v.owner_len = take_u16(&c);
-	v.sums_len = take_u16(&c);
-	v.inline_len = take_u16(&c);
-	v.attrs_len = take_u32(&c);
-	v.entry_nr = take_u32(&c);
-	v.version = take_u64(&c);
-	v.size_bytes = take_u64(&c);
-	v.mtime_ns = take_u64(&c);
-	v.crc64 = take_u64(&c);
-	take_bytes(&c, v.etag.sum, 16);
-	v.etag.parts = take_u32(&c);
-	v.copies = take_u8(&c);
-	reserved = take_u8(&c) | take_u16(&c);
-	v.data_version = take_u64(&c);
-	v.expires_ns = take_u64(&c);
-	if (reserved || v.copies > REC_COPIES_MAX || has_two != (v.copies > 1) || v.op == 0 ||
-	    v.op >= REC_OP_NR || v.body >= BODY_NR ||
-	    v.flags & ~(REC_FLUSHED | REC_MAPPED | REC_SHARED | REC_MAP_LIST | REC_EXPIRES) ||
-	    (v.flags & REC_MAP_LIST && !(v.flags & REC_MAPPED)) || v.version == 0 ||
-	    v.attrs_len > STORE_ATTRS_MAX || v.sums_len > REC_SUMS_MAX || v.inline_len > STORE_INLINE_MAX ||
-	    v.entry_nr > FMT_MAP_ENTRY_MAX)
+	move_head(&v, c.end = (uint8_t *)(uintptr_t)buf, false);
+	if (!head_ok(&v) || !is_zero(c.end + AT_copies + 1, AT_data_version - AT_copies - 1))
 		return -EBADMSG;
+	v.flags &= (uint16_t)~REC_COPIES;
+	c.p = c.end + REC_HEAD_BYTES;
+	c.end += total;
+#define DISK_MORE 0
+#define HERE(name, bit, at) v.name = v.flags & (bit) ? take_u64(&c) : 0;
+#define OPTIONAL(name, flag, bit, kinds, places) FIELD_(name, bit, places)
+#include "model/record.def"
+	v.map = (struct map_ref){ 0 };
+	v.entries = NULL;
 	if (v.flags & REC_MAPPED) {
 		if (!take_map(&c, &v))
 			return -EBADMSG;
 	} else {
 		v.entries = take(&c, v.entry_nr * rec_entry_bytes(v.body));
 	}
-	v.key = take(&c, v.key_len);
-	v.owner = take(&c, v.owner_len);
-	v.sums = take(&c, v.sums_len);
-	v.inline_data = take(&c, v.inline_len);
-	v.attrs = take(&c, v.attrs_len);
-	if (c.bad || rec_encoded_bytes(&v) != total || !key_ok(v.key, v.key_len) || !body_ok(&v, geo))
+#define BYTES(name, type, len, len_type, max, kinds, places) v.name = take(&c, v.len);
+#include "model/record.def"
+	if (c.bad || rec_encoded_bytes(&v) != total)
 		return -EBADMSG;
-	if (v.owner_len && ((v.key[0] != KEY_CHUNK && v.key[0] != KEY_PART) || !key_ok(v.owner, v.owner_len)))
-		return -EBADMSG;
-	if (v.copies && (v.op != REC_PUT || v.key[0] != KEY_BUCKET))
-		return -EBADMSG;
-	if (!(v.flags & REC_EXPIRES) != !v.expires_ns)
-		return -EBADMSG;
-	if (v.flags & REC_SHARED ? v.data_version == 0 || v.data_version >= v.version : v.data_version != 0)
-		return -EBADMSG;
-	if (v.entries && v.entry_nr && rec_check_entries(&v, v.entries, geo) < 0)
+	kind = disk_key_read(v.key, v.key_len, &parts);
+	if (kind < 0 || !fields_ok(&v, (enum record_kind)kind) || !body_ok(&v, geo) ||
+	    (v.owner_len && !key_ok(v.owner, v.owner_len)) || v.data_version >= v.version ||
+	    (v.entries && v.entry_nr && rec_check_entries(&v, v.entries, geo) < 0))
 		return -EBADMSG;
 	*ret_view = v;
 	return (int)total;

@@ -133,46 +133,36 @@ enum rec_op { REC_PUT = 1, REC_DELETE = 2, REC_OP_NR };
  * inline and empty). PACKED (format 3): an object at a place (one entry), to which the mover has moved the
  * bytes. */
 enum rec_body { BODY_NONE, BODY_INLINE, BODY_EXTENTS, BODY_MANIFEST, BODY_PARTS, BODY_PACKED, BODY_NR };
-#define REC_FLUSHED 1u  /* the data was flushed before the record entered the log */
-#define REC_MAPPED 2u   /* the entries are in the map extent */
-#define REC_SHARED 4u   /* an earlier record had the same extents; data_version is the first one's */
-#define REC_MAP_LIST 8u /* the map has several extents (format 3) */
-#define REC_EXPIRES 16u /* the record has expires_ns (format 3) */
-/* Set only on disk, if copies is above 1, so that earlier versions, which do not know such keys, refuse the
- * bucket. */
-#define REC_COPIES 32u
+/* Flags of records, which model/record.def describes. */
+enum rec_flag {
+#define FLAG(name, bit) REC_##name = bit,
+#define OPTIONAL(name, flag, bit, kinds, places) REC_##flag = bit,
+#include "model/record.def"
+};
 #define REC_COPIES_MAX 2
 #define REC_HEAD_BYTES 96
 #define REC_SUMS_MAX 128
+#define REC_MORE_MAX 64 /* optional fields after the head */
 /* Size of the largest record: a manifest with all optional fields (a chunk has an owner, but no
  * attributes). */
 #define REC_MAP_BYTES 24u /* without the extents of REC_MAP_LIST */
 #define REC_MAP_MAX (REC_MAP_BYTES + FMT_MAP_EXT_MAX * sizeof(uint64_t))
 #define REC_ENTRIES_MAX (FMT_ENTRY_MAX * sizeof(struct chunk_ref))
 #define REC_BYTES_MAX                                                                                        \
-	(REC_HEAD_BYTES + KEY_BYTES_MAX + STORE_ATTRS_MAX +                                                  \
+	(REC_HEAD_BYTES + REC_MORE_MAX + KEY_BYTES_MAX + STORE_ATTRS_MAX +                                   \
 	 (REC_ENTRIES_MAX > REC_MAP_MAX ? REC_ENTRIES_MAX : REC_MAP_MAX) + REC_SUMS_MAX + 8)
 
-/* A decoded record, with pointers into memory of its owner. Entries are 8-byte aligned: extents, a place
- * (uint64_t) or struct chunk_ref. */
+/* A decoded record, with pointers into memory of its owner; model/record.def describes the fields. Entries are
+ * 8-byte aligned: extents, a place (uint64_t) or struct chunk_ref. */
 struct rec_view {
-	uint8_t op, body;
-	uint16_t flags;
-	uint16_t key_len, owner_len, sums_len, inline_len;
-	uint32_t attrs_len, entry_nr;
-	uint64_t version, size_bytes, mtime_ns, crc64;
-	uint64_t data_version; /* REC_SHARED: the id that readers of the record pin */
-	uint64_t expires_ns;   /* REC_EXPIRES: time from which the record counts as absent; 0: never */
-	uint8_t copies;        /* of a bucket: number of disks that have each of its keys; 0: one */
-	struct store_etag etag;
+#define DISK(at) at
+#define DISK_MORE 0
+#define HERE(name, type, at) type name;
+#include "model/record.def"
 	struct map_ref map;
 	const void *entries; /* NULL when mapped */
-	const uint8_t *key;  /* with type byte */
-	const uint8_t
-		*owner;      /* of a chunk: the key of its object or part; of a part: the key of its upload */
-	const uint8_t *sums; /* checksums in addition to the CRC64; opaque here */
-	const void *inline_data;
-	const void *attrs;
+#define BYTES(name, type, len, len_type, max, kinds, places) const type *name;
+#include "model/record.def"
 };
 
 /* Returns the encoded size of a record in bytes, a multiple of 8. */

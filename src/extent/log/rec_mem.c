@@ -11,26 +11,39 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAP_BYTES 24   /* extent, or how many; length, CRC */
-#define SHARED_BYTES 8 /* the data's version */
-#define EXPIRES_BYTES 8
+#define MAP_BYTES 24 /* extent, or their number; length, CRC */
+#define FLAGS_MAX UINT8_MAX
 
-static size_t
-shared_off(const struct rec *r)
+/* Returns the offset of the optional field with this flag, or, 0, of the first byte after them. */
+static inline size_t
+optional_off(const struct rec *r, unsigned stop)
 {
-	return r->flags & REC_MAPPED ? MAP_BYTES : 0;
+	size_t off = r->flags & REC_MAPPED ? MAP_BYTES : 0;
+
+#define OPTIONAL(name, flag, bit, kinds, places)                                                             \
+	_Static_assert((bit) <= FLAGS_MAX, "struct rec has room for the flag");                              \
+	if (stop == (bit))                                                                                   \
+		return off;                                                                                  \
+	off += r->flags & (bit) ? sizeof(uint64_t) : 0;
+#include "model/record.def"
+	return off;
 }
 
-static size_t
-expires_off(const struct rec *r)
+/* Returns the value of the optional field with this flag, 0 if r does not have the field. */
+static inline uint64_t
+optional(const struct rec *r, unsigned bit)
 {
-	return shared_off(r) + (r->flags & REC_SHARED ? SHARED_BYTES : 0);
+	uint64_t value = 0;
+
+	if (r->flags & bit)
+		memcpy(&value, r->tail + optional_off(r, bit), sizeof value);
+	return value;
 }
 
 static size_t
 entries_off(const struct rec *r)
 {
-	return expires_off(r) + (r->flags & REC_EXPIRES ? EXPIRES_BYTES : 0);
+	return optional_off(r, 0);
 }
 
 static size_t
@@ -39,10 +52,30 @@ entries_bytes(const struct rec *r)
 	return rec_has_more(r) ? sizeof(void *) : r->entry_nr * rec_entry_bytes(r->body);
 }
 
-static size_t
-inline_off(const struct rec *r)
+/* Bytes of variable length, in their order in memory. */
+enum bytes {
+#define MEMORY 0
+#define FIELD(name, type, kinds, places)
+#define BYTES(name, type, len, len_type, max, kinds, places) FIELD_(name, len, places)
+#define HERE(name, len, at) BYTES_##name,
+#include "model/record.def"
+	BYTES_END
+};
+
+static inline size_t
+bytes_off(const struct rec *r, enum bytes stop)
 {
-	return entries_off(r) + entries_bytes(r);
+	size_t off = entries_off(r) + entries_bytes(r);
+
+#define MEMORY 0
+#define FIELD(name, type, kinds, places)
+#define BYTES(name, type, len, len_type, max, kinds, places) FIELD_(name, len, places)
+#define HERE(name, len, at)                                                                                  \
+	if (stop == BYTES_##name)                                                                            \
+		return off;                                                                                  \
+	off += r->len;
+#include "model/record.def"
+	return off;
 }
 
 static void *
@@ -55,30 +88,21 @@ outside(const struct rec *r)
 	return p;
 }
 
-/* Behind everything else. */
+/* The map's extents are after everything else. */
 static size_t
 map_list_off(const struct rec *r)
 {
-	return align_up(inline_off(r) + r->inline_len + r->owner_len + r->sums_len + r->attrs_len, 8);
+	return align_up(bytes_off(r, BYTES_END), 8);
 }
 
 struct rec *
 rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 {
 	struct rec head = {
-		.version = v->version,
-		.size_bytes = v->size_bytes,
-		.mtime_ns = v->mtime_ns,
-		.crc64 = v->crc64,
+#define MEMORY 0
+#define HERE(name, type, at) .name = v->name,
+#include "model/record.def"
 		.etag_parts = v->etag.parts,
-		.entry_nr = v->entry_nr,
-		.attrs_len = (uint16_t)v->attrs_len,
-		.owner_len = v->owner_len,
-		.inline_len = v->inline_len & 0xfffu,
-		.copies = v->copies & 15u,
-		.sums_len = (uint8_t)v->sums_len,
-		.body = v->body & 7u,
-		.flags = v->flags & 31u,
 	};
 	struct rec *r;
 	uint8_t *p;
@@ -89,8 +113,7 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 	memcpy(head.etag, v->etag.sum, 16);
 	r = tree_rec_alloc(t, sizeof *r + (v->flags & REC_MAP_LIST
 						   ? map_list_off(&head) + v->map.nr * sizeof(uint64_t)
-						   : inline_off(&head) + v->inline_len + v->owner_len +
-							     v->sums_len + v->attrs_len));
+						   : bytes_off(&head, BYTES_END)));
 	if (!r)
 		return NULL;
 	*r = head;
@@ -103,10 +126,10 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 		if (is_list)
 			memcpy(p + map_list_off(r), v->map.ext, v->map.nr * sizeof(uint64_t));
 	}
-	if (v->flags & REC_SHARED)
-		memcpy(p + shared_off(r), &v->data_version, SHARED_BYTES);
-	if (v->flags & REC_EXPIRES)
-		memcpy(p + expires_off(r), &v->expires_ns, EXPIRES_BYTES);
+#define OPTIONAL(name, flag, bit, kinds, places)                                                             \
+	if (v->flags & (bit))                                                                                \
+		memcpy(p + optional_off(r, bit), &v->name, sizeof v->name);
+#include "model/record.def"
 	p += entries_off(r);
 	memset(p, 0, entries_bytes(r));
 	if (entries && rec_load_entries(r, entries) < 0) {
@@ -114,17 +137,14 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 		return NULL;
 	}
 	p += entries_bytes(r);
-	if (v->inline_len)
-		memcpy(p, v->inline_data, v->inline_len);
-	p += v->inline_len;
-	if (v->owner_len)
-		memcpy(p, v->owner, v->owner_len);
-	p += v->owner_len;
-	if (v->sums_len)
-		memcpy(p, v->sums, v->sums_len);
-	p += v->sums_len;
-	if (v->attrs_len)
-		memcpy(p, v->attrs, v->attrs_len);
+#define MEMORY 0
+#define FIELD(name, type, kinds, places)
+#define BYTES(name, type, len, len_type, max, kinds, places) FIELD_(name, len, places)
+#define HERE(name, len, at)                                                                                  \
+	if (v->len)                                                                                          \
+		memcpy(p, v->name, v->len);                                                                  \
+	p += v->len;
+#include "model/record.def"
 	return r;
 }
 
@@ -136,7 +156,7 @@ rec_new_apart(const struct rec_view *v)
 		.size_bytes = v->size_bytes,
 		.crc64 = v->crc64,
 		.entry_nr = v->entry_nr,
-		.inline_len = v->inline_len & 0xfffu,
+		.inline_len = v->inline_len & 0x1ffu,
 		.body = v->body & 7u,
 	};
 	size_t len = entries_bytes(&head);
@@ -219,11 +239,7 @@ rec_map(const struct rec *r, struct map_ref *ret_map)
 uint64_t
 rec_data_version(const struct rec *r)
 {
-	uint64_t version = r->version;
-
-	if (r->flags & REC_SHARED)
-		memcpy(&version, r->tail + shared_off(r), SHARED_BYTES);
-	return version;
+	return r->flags & REC_SHARED ? optional(r, REC_SHARED) : r->version;
 }
 
 /* A place is no version, but for those of more starts than anybody makes; and two that share an id wait for each
@@ -241,32 +257,22 @@ rec_pin_id(const struct rec *r)
 	return PIN_PLACE | place;
 }
 
-static uint64_t
-expires_ns(const struct rec *r)
-{
-	uint64_t ns = 0;
-
-	if (r->flags & REC_EXPIRES)
-		memcpy(&ns, r->tail + expires_off(r), EXPIRES_BYTES);
-	return ns;
-}
-
 const uint8_t *
 rec_inline(const struct rec *r)
 {
-	return r->tail + inline_off(r);
+	return r->tail + bytes_off(r, BYTES_inline_data);
 }
 
 const uint8_t *
 rec_owner(const struct rec *r)
 {
-	return rec_inline(r) + r->inline_len;
+	return r->tail + bytes_off(r, BYTES_owner);
 }
 
 const uint8_t *
 rec_attrs(const struct rec *r)
 {
-	return rec_owner(r) + r->owner_len + r->sums_len;
+	return r->tail + bytes_off(r, BYTES_attrs);
 }
 
 struct store_etag
@@ -283,31 +289,22 @@ rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_
 {
 	struct rec_view v = {
 		.op = REC_PUT,
-		.body = r->body,
-		.flags = r->flags,
-		.key_len = (uint16_t)key_len,
-		.owner_len = r->owner_len,
-		.sums_len = r->sums_len,
-		.inline_len = r->inline_len,
-		.attrs_len = r->attrs_len,
-		.entry_nr = r->entry_nr,
-		.version = r->version,
-		.size_bytes = r->size_bytes,
-		.mtime_ns = r->mtime_ns,
-		.crc64 = r->crc64,
-		.etag = rec_etag(r),
-		.expires_ns = expires_ns(r),
-		.copies = r->copies,
-		.entries = rec_entries(r),
 		.key = key,
-		.owner = rec_owner(r),
-		.sums = rec_owner(r) + r->owner_len,
-		.inline_data = rec_inline(r),
-		.attrs = rec_attrs(r),
+		.key_len = (uint16_t)key_len,
+		.etag = rec_etag(r),
+		.entries = rec_entries(r),
+#define MEMORY 0
+#define HERE(name, type, at) .name = r->name,
+#include "model/record.def"
+#define OPTIONAL(name, flag, bit, kinds, places) .name = optional(r, bit),
+#include "model/record.def"
+#define MEMORY 0
+#define FIELD(name, type, kinds, places)
+#define BYTES(name, type, len, len_type, max, kinds, places) FIELD_(name, len, places)
+#define HERE(name, len, at) .name = r->tail + bytes_off(r, BYTES_##name),
+#include "model/record.def"
 	};
 
-	if (r->flags & REC_SHARED)
-		v.data_version = rec_data_version(r);
 	rec_map(r, &v.map);
 	*ret_view = v;
 }

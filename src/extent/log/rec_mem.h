@@ -19,12 +19,11 @@ struct rec {
 	uint32_t etag_parts;
 	uint32_t entry_nr;
 	uint16_t attrs_len, owner_len;
-	uint16_t inline_len : 12, copies : 4; /* copies: number of copies of a bucket's keys */
-	uint8_t sums_len;
-	uint8_t body : 3, flags : 5;
-	/* optional fields: struct map_ref if mapped; data_version if shared; expires_ns if REC_EXPIRES; the
-	 * entries, or a pointer to the entries if their number exceeds FMT_ENTRY_MAX; inline bytes, owner,
-	 * checksums, attributes; the map's extents, 8-byte aligned, if REC_MAP_LIST */
+	uint16_t inline_len : 9, copies : 2, body : 3;
+	uint8_t sums_len, flags;
+	/* struct map_ref if mapped; the optional fields that the record has; the entries, or a pointer to the
+	 * entries if their number exceeds FMT_ENTRY_MAX; bytes of variable length; the map's extents, 8-byte
+	 * aligned, if REC_MAP_LIST */
 	_Alignas(8) uint8_t tail[];
 };
 _Static_assert(sizeof(struct rec) == 64, "every object has one");

@@ -9,7 +9,6 @@
 #include "extent/disk/rules.h"
 #include "extent/log/usage.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -18,23 +17,18 @@
 void
 usage_bound_pack(const struct store_use *max, uint8_t out[USAGE_BOUND_BYTES])
 {
-	uint64_t v[3] = { htole64(max->objects), htole64(max->bytes), htole64(max->uploads) };
-
-	_Static_assert(sizeof v == USAGE_BOUND_BYTES, "on-disk layout");
-	memcpy(out, v, sizeof v);
+	use_move((struct store_use *)max, out, true);
 }
 
-/* What is longer is of a later version, which added something. */
+/* A longer record is of a later version, which added a field. */
 struct store_use
 usage_bound_of(const struct rec *r)
 {
 	struct store_use max = { STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED };
-	uint64_t v[3];
 
-	if (!r || r->attrs_len < sizeof v)
-		return max;
-	memcpy(v, rec_attrs(r), sizeof v);
-	return (struct store_use){ le64toh(v[0]), le64toh(v[1]), le64toh(v[2]) };
+	if (r && r->attrs_len >= USE_BYTES)
+		use_move(&max, (uint8_t *)(uintptr_t)rec_attrs(r), false);
+	return max;
 }
 
 static bool

@@ -8,6 +8,7 @@
 #ifndef GANTRY_EXTENT_LOG_USAGE_H
 #define GANTRY_EXTENT_LOG_USAGE_H
 
+#include "model/record.h"
 #include "store/quota.h"
 
 struct commit;
@@ -62,7 +63,7 @@ void usage_reserve_end(struct vol *vol, struct quota_hold *hold);
 
 /* ---- a bucket's quota, in the attributes of a record ---- */
 
-#define USAGE_BOUND_BYTES 24
+#define USAGE_BOUND_BYTES USE_BYTES
 void usage_bound_pack(const struct store_use *max, uint8_t out[USAGE_BOUND_BYTES]);
 /* Reads the quota from the record r; NULL: no record, and no quota. */
 struct store_use usage_bound_of(const struct rec *r);

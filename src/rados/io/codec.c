@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #define FORMAT 1 /* the first byte of each value */
 #define COUNTER_MAX ((uint64_t)1 << 56)
@@ -58,78 +57,30 @@ take_rid(struct cur *c)
 
 /* ---- keys ---- */
 
-/*
- * A key inside a longer one, so that the order of the longer ones is that of the keys: a byte 1 becomes 1 2,
- * and 1 1 ends it.
- */
 static size_t
-escape(char *out, const char *key, size_t len)
+key_with_name(char *out, enum key_kind kind, const char *key, size_t len, const uint8_t *id)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < len; i++) {
-		out[n++] = key[i];
-		if (key[i] == 1)
-			out[n++] = 2;
-	}
-	return n;
-}
-
-static size_t
-hex(char *out, const uint8_t *id)
-{
-	for (int i = 0; i < STORE_UPLOAD_ID_BYTES; i++)
-		sprintf(out + 2 * i, "%02x", id[i]);
-	return 2 * STORE_UPLOAD_ID_BYTES;
-}
-
-static int
-unhex(const char *in, uint8_t *id)
-{
-	for (int i = 0; i < STORE_UPLOAD_ID_BYTES; i++) {
-		static const char digits[] = "0123456789abcdef";
-		const char *hi = in[2 * i] ? strchr(digits, in[2 * i]) : NULL,
-			   *lo = in[2 * i + 1] ? strchr(digits, in[2 * i + 1]) : NULL;
-
-		if (!hi || !lo)
-			return -EBADMSG;
-		id[i] = (uint8_t)((hi - digits) << 4 | (lo - digits));
-	}
-	return 0;
+	check(len <= STORE_KEY_MAX);
+	return rados_key_write(out, (char)kind, &(struct rados_key){ .key = key, .key_len = len, .id = id });
 }
 
 size_t
 key_object(char out[OMAP_KEY_MAX], const char *key, size_t len)
 {
-	check(len <= STORE_KEY_MAX);
-	out[0] = KEY_OBJECT;
-	if (len)
-		memcpy(out + 1, key, len);
-	out[1 + len] = 0;
-	return 1 + len;
-}
-
-size_t
-key_upload_prefix(char out[OMAP_KEY_MAX], const char *key, size_t len)
-{
-	size_t n = 1;
-
-	check(len <= STORE_KEY_MAX);
-	out[0] = KEY_UPLOAD;
-	n += escape(out + n, key, len);
-	out[n] = 0;
-	return n;
+	return key_with_name(out, KEY_OBJECT, key, len, NULL);
 }
 
 size_t
 key_upload(char out[OMAP_KEY_MAX], const char *key, size_t len, const uint8_t *id)
 {
-	size_t n = key_upload_prefix(out, key, len);
+	return key_with_name(out, KEY_UPLOAD, key, len, id);
+}
 
-	out[n++] = 1;
-	out[n++] = 1;
-	if (id)
-		n += hex(out + n, id);
+size_t
+key_upload_prefix(char out[OMAP_KEY_MAX], const char *key, size_t len)
+{
+	size_t n = key_upload(out, key, len, NULL) - 2; /* without the end of the name */
+
 	out[n] = 0;
 	return n;
 }
@@ -138,94 +89,58 @@ int
 key_upload_decode(const char *k, size_t k_len, char *key, uint16_t *ret_len,
 		  uint8_t id[STORE_UPLOAD_ID_BYTES])
 {
-	size_t n = 0, i;
+	struct rados_key got = { .key_room = key, .id_room = id };
+	int e = rados_key_read(k, k_len, KEY_UPLOAD, &got);
 
-	if (k_len < 3 + 2 * STORE_UPLOAD_ID_BYTES || k[0] != KEY_UPLOAD)
-		return -EBADMSG;
-	for (i = 1; i + 1 < k_len; i++) {
-		if (k[i] == 1 && k[i + 1] == 1)
-			break;
-		if (n == STORE_KEY_MAX || (k[i] == 1 && k[i + 1] != 2))
-			return -EBADMSG;
-		key[n++] = k[i];
-		i += k[i] == 1;
-	}
-	if (i + 2 + 2 * STORE_UPLOAD_ID_BYTES != k_len)
-		return -EBADMSG;
-	*ret_len = (uint16_t)n;
-	return unhex(k + i + 2, id);
+	*ret_len = (uint16_t)got.key_len;
+	return e;
 }
 
 size_t
 key_part(char out[OMAP_KEY_MAX], const uint8_t *id, uint32_t number)
 {
-	size_t n = 1;
-
 	check(number <= STORE_PART_NR_MAX);
-	out[0] = KEY_PART;
-	n += hex(out + n, id);
-	if (number)
-		n += (size_t)sprintf(out + n, "%05u", number);
-	out[n] = 0;
-	return n;
+	return rados_key_write(out, KEY_PART, &(struct rados_key){ .id = id, .number = number });
 }
 
 uint32_t
 key_part_number(const char *k, size_t len)
 {
-	uint32_t number = 0;
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	struct rados_key got = { .id_room = id };
 
-	if (len != 1 + 2 * STORE_UPLOAD_ID_BYTES + 5 || k[0] != KEY_PART)
-		return 0;
-	for (size_t i = len - 5; i < len; i++) {
-		if (k[i] < '0' || k[i] > '9')
-			return 0;
-		number = number * 10 + (uint32_t)(k[i] - '0');
-	}
-	return number <= STORE_PART_NR_MAX ? number : 0;
+	return rados_key_read(k, len, KEY_PART, &got) == 0 ? (uint32_t)got.number : 0;
 }
 
 size_t
 key_garbage(char out[OMAP_KEY_MAX], uint64_t epoch, struct rid id)
 {
-	char text[RID_TEXT];
-
-	rid_text(text, id);
-	return (size_t)sprintf(out, "%c%016llx%s", KEY_GARBAGE, (unsigned long long)epoch, text);
-}
-
-size_t
-key_counter(char out[OMAP_KEY_MAX], uint32_t instance)
-{
-	return (size_t)sprintf(out, "%c%010u", KEY_COUNTER, instance);
-}
-
-uint32_t
-key_counter_instance(const char *k, size_t len)
-{
-	uint64_t n = 0;
-
-	if (len != 11 || k[0] != KEY_COUNTER)
-		return UINT32_MAX;
-	for (size_t i = 1; i < len; i++) {
-		if (k[i] < '0' || k[i] > '9')
-			return UINT32_MAX;
-		n = 10 * n + (uint64_t)(k[i] - '0');
-	}
-	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+	return rados_key_write(out, KEY_GARBAGE, &(struct rados_key){ .epoch = epoch, .rid = id });
 }
 
 int
 key_garbage_decode(const char *k, size_t len, uint64_t *ret_epoch)
 {
-	char text[17], *end;
+	struct rados_key got;
+	int e = rados_key_read(k, len, KEY_GARBAGE, &got);
 
-	if (len != 1 + 16 + RID_TEXT - 1 || k[0] != KEY_GARBAGE)
-		return -EBADMSG;
-	memcpy(text, k + 1, 16);
-	text[16] = 0;
-	*ret_epoch = strtoull(text, &end, 16);
-	return *end ? -EBADMSG : 0;
+	if (e == 0)
+		*ret_epoch = got.epoch;
+	return e;
+}
+
+size_t
+key_counter(char out[OMAP_KEY_MAX], uint32_t instance)
+{
+	return rados_key_write(out, KEY_COUNTER, &(struct rados_key){ .number = instance });
+}
+
+uint32_t
+key_counter_instance(const char *k, size_t len)
+{
+	struct rados_key got;
+
+	return rados_key_read(k, len, KEY_COUNTER, &got) == 0 ? (uint32_t)got.number : UINT32_MAX;
 }
 
 /* ---- values: begun, ended ---- */
@@ -238,20 +153,32 @@ put_head(struct cur *c, enum value_kind kind)
 	put_u16(c, 0);
 }
 
-/* A cursor over what is between head and CRC. */
+/* Opens a value whose fixed part, with the head, has so many bytes. Returns a cursor over the bytes between the
+ * fixed part and the CRC, and the flags in the head. */
 static int
-open_value(const void *buf, size_t len, enum value_kind kind, struct cur *ret_cur)
+open_flagged(const void *buf, size_t len, enum value_kind kind, size_t fixed, struct cur *ret_cur,
+	     uint16_t *ret_flags)
 {
 	const uint8_t *p = buf;
 	uint64_t crc;
 
-	if (len < 12 || p[0] != FORMAT || p[1] != kind)
+	if (len < fixed + 8 || p[0] != FORMAT || p[1] != kind)
 		return -EBADMSG;
 	memcpy(&crc, p + len - 8, 8);
 	if (crc64_nvme(0, buf, len - 8) != crc)
 		return -EBADMSG;
-	*ret_cur = cursor(p + 4, len - 12);
+	memcpy(ret_flags, p + 2, 2);
+	*ret_cur = cursor(p + fixed, len - 8 - fixed);
 	return 0;
+}
+
+static int
+open_value(const void *buf, size_t len, enum value_kind kind, size_t fixed, struct cur *ret_cur)
+{
+	uint16_t flags;
+	int e = open_flagged(buf, len, kind, fixed, ret_cur, &flags);
+
+	return e == 0 && flags ? -EBADMSG : e;
 }
 
 static bool
@@ -268,106 +195,155 @@ put_end(struct cur *c, const void *start)
 	check(all_taken(c));
 }
 
-static void
-put_etag(struct cur *c, const struct store_etag *e)
+/* Returns the next n bytes of a value that is written. */
+static uint8_t *
+room(struct cur *c, size_t n)
 {
-	put_bytes(c, e->sum, 16);
-	put_u32(c, e->parts);
+	const uint8_t *p = take(c, n);
+
+	check(p);
+	return (uint8_t *)(uintptr_t)p;
+}
+
+/* ---- bodies: the bytes of an object, or of a part of one ---- */
+
+#define DATA_BYTES (RID_BYTES + 4)
+#define LIST_BYTES (STORE_UPLOAD_ID_BYTES + 4 + 4)
+#define MAP_BYTES (LIST_BYTES + RID_BYTES + 8)
+
+static void
+data_move(struct record *r, uint8_t *p, bool puts)
+{
+#define DATA(at) at
+#include "model/record.def"
 }
 
 static void
-take_etag(struct cur *c, struct store_etag *e)
+list_move(struct record *r, uint8_t *p, bool puts)
 {
-	take_bytes(c, e->sum, 16);
-	e->parts = take_u32(c);
+#define LIST(at) at
+#include "model/record.def"
 }
 
-/* ---- bodies: what an object, and a part of one, is ---- */
+static void
+map_move(struct record *r, uint8_t *p, bool puts)
+{
+#define MAP(at) at
+#include "model/record.def"
+}
 
 static size_t
-body_bytes(enum rec_kind kind, uint64_t size_bytes, uint32_t crc_nr)
+body_bytes(const struct record *r)
 {
-	return kind == REC_INLINE ? size_bytes : 12 + 4 + (size_t)crc_nr * 8;
+	return r->kind == REC_PARTS  ? LIST_BYTES + r->parts_len
+	       : r->kind == REC_MAP  ? MAP_BYTES
+	       : r->kind == REC_DATA ? DATA_BYTES + (size_t)r->crc_nr * 8
+				     : r->size_bytes;
 }
 
 static void
-put_body(struct cur *c, enum rec_kind kind, uint64_t size_bytes, const void *inline_data, struct rid data,
-	 const uint8_t *crcs, uint32_t crc_nr)
+put_body(struct cur *c, struct record *r)
 {
-	if (kind == REC_INLINE) {
-		put_bytes(c, inline_data, size_bytes);
-		return;
+	uint8_t *p;
+
+	if (r->kind == REC_INLINE) {
+		put_bytes(c, r->inline_data, r->size_bytes);
+	} else if (r->kind == REC_DATA) {
+		data_move(r, room(c, DATA_BYTES), true);
+		put_bytes(c, r->crcs, (size_t)r->crc_nr * 8);
+	} else {
+		p = room(c, r->kind == REC_MAP ? MAP_BYTES : LIST_BYTES);
+		memcpy(p, r->upload_id, STORE_UPLOAD_ID_BYTES);
+		list_move(r, p, true);
+		if (r->kind == REC_MAP)
+			map_move(r, p, true);
+		else
+			put_bytes(c, r->parts, r->parts_len);
 	}
-	put_rid(c, data);
-	put_u32(c, crc_nr);
-	put_bytes(c, crcs, (size_t)crc_nr * 8);
 }
 
-static int
-take_body(struct cur *c, enum rec_kind kind, uint64_t size_bytes, const void **ret_inline,
-	  struct rid *ret_data, const uint8_t **ret_crcs, uint32_t *ret_crc_nr)
+static bool
+take_data(struct cur *c, struct record *r)
 {
-	if (kind == REC_INLINE) {
-		if (size_bytes > STORE_INLINE_MAX)
-			return -EBADMSG;
-		*ret_inline = take(c, size_bytes);
-		return c->bad ? -EBADMSG : 0;
-	}
-	*ret_data = take_rid(c);
-	*ret_crc_nr = take_u32(c);
-	if (*ret_crc_nr > REC_CRCS_MAX || size_bytes == 0 ||
-	    (*ret_crc_nr && *ret_crc_nr != (size_bytes + STORE_GRANULE - 1) / STORE_GRANULE))
-		return -EBADMSG;
-	*ret_crcs = take(c, (size_t)*ret_crc_nr * 8);
-	return c->bad ? -EBADMSG : 0;
+	const uint8_t *p = take(c, DATA_BYTES);
+
+	if (!p)
+		return false;
+	data_move(r, (uint8_t *)(uintptr_t)p, false);
+	if (r->crc_nr > REC_CRCS_MAX || r->size_bytes == 0 ||
+	    (r->crc_nr && r->crc_nr != (r->size_bytes + STORE_GRANULE - 1) / STORE_GRANULE))
+		return false;
+	return (r->crcs = take(c, (size_t)r->crc_nr * 8)) != NULL;
+}
+
+static bool
+take_body(struct cur *c, struct record *r)
+{
+	const uint8_t *p;
+
+	if (r->kind == REC_INLINE)
+		return r->size_bytes <= STORE_INLINE_MAX && (r->inline_data = take(c, r->size_bytes));
+	if (r->kind == REC_DATA)
+		return take_data(c, r);
+	p = take(c, r->kind == REC_MAP ? MAP_BYTES : LIST_BYTES);
+	if (!p)
+		return false;
+	r->upload_id = p;
+	list_move(r, (uint8_t *)(uintptr_t)p, false);
+	if (r->kind == REC_MAP)
+		map_move(r, (uint8_t *)(uintptr_t)p, false);
+	return r->part_nr > 0 && r->part_nr <= STORE_PART_NR_MAX &&
+	       (r->kind == REC_MAP || (r->parts = take(c, r->parts_len)));
 }
 
 /* ---- record ---- */
 
-#define RECORD_FIXED (4 + 4 + 8 * 4 + 12 * 2 + 20 + 4)
+#define RECORD_FIXED 88
+
+static void
+record_move(struct record *r, uint8_t *p, bool puts)
+{
+#define RECORD(at) at
+#include "model/record.def"
+}
+
+/* Returns the flags of the optional fields that r has. */
+static uint16_t
+record_flags(const struct record *r)
+{
+	uint16_t flags = 0;
+
+#define RECORD_MORE(bit, since) bit
+#define HERE(name, type, bit) flags |= r->name ? bit : 0;
+#include "model/record.def"
+	return flags;
+}
 
 size_t
 record_bytes(const struct record *r)
 {
-	size_t n = RECORD_FIXED + r->attrs_len + 8;
-
-	if (r->kind == REC_PARTS)
-		return n + STORE_UPLOAD_ID_BYTES + 8 + r->parts_len;
-	if (r->kind == REC_MAP)
-		return n + STORE_UPLOAD_ID_BYTES + 8 + 12 + 8;
-	return n + body_bytes(r->kind, r->size_bytes, r->crc_nr);
+	return RECORD_FIXED + r->attrs_len + body_bytes(r) +
+	       (size_t)__builtin_popcount(record_flags(r)) * sizeof(uint64_t) + 8;
 }
 
 void
 record_encode(void *out, const struct record *r)
 {
+	uint16_t flags = record_flags(r);
 	struct cur c = cursor(out, record_bytes(r));
 
 	check(r->kind >= REC_INLINE && r->kind <= REC_MAP && r->attrs_len <= STORE_ATTRS_MAX);
 	put_head(&c, VALUE_RECORD);
-	put_u32(&c, r->kind);
-	put_u64(&c, r->version);
-	put_u64(&c, r->size_bytes);
-	put_u64(&c, r->crc64);
-	put_u64(&c, r->mtime_ns);
-	put_rid(&c, r->id);
-	put_rid(&c, r->replaced);
-	put_etag(&c, &r->etag);
-	put_u32(&c, r->attrs_len);
+	memcpy((uint8_t *)out + 2, &flags, sizeof flags);
+	record_move((struct record *)r, out, true);
+	c.p = (uint8_t *)out + RECORD_FIXED;
 	put_bytes(&c, r->attrs, r->attrs_len);
-	if (r->kind == REC_PARTS || r->kind == REC_MAP) {
-		put_bytes(&c, r->upload_id, STORE_UPLOAD_ID_BYTES);
-		put_u32(&c, r->part_nr);
-		put_u32(&c, r->parts_len);
-		if (r->kind == REC_PARTS) {
-			put_bytes(&c, r->parts, r->parts_len);
-		} else {
-			put_rid(&c, r->data);
-			put_u64(&c, r->parts_crc64);
-		}
-	} else {
-		put_body(&c, r->kind, r->size_bytes, r->inline_data, r->data, r->crcs, r->crc_nr);
-	}
+	put_body(&c, (struct record *)r);
+#define RECORD_MORE(bit, since) bit
+#define HERE(name, type, bit)                                                                                \
+	if (flags & bit)                                                                                     \
+		put_u64(&c, r->name);
+#include "model/record.def"
 	put_end(&c, out);
 }
 
@@ -376,42 +352,24 @@ record_decode(const void *buf, size_t len, struct record *ret_record)
 {
 	struct record r = { 0 };
 	struct cur c;
-	uint32_t kind;
-	int e = open_value(buf, len, VALUE_RECORD, &c);
+	uint16_t flags;
+	int e = open_flagged(buf, len, VALUE_RECORD, RECORD_FIXED, &c, &flags);
 
 	if (e < 0)
 		return e;
-	kind = take_u32(&c);
-	if (kind < REC_INLINE || kind > REC_MAP)
-		return -EBADMSG;
-	r.kind = kind;
-	r.version = take_u64(&c);
-	r.size_bytes = take_u64(&c);
-	r.crc64 = take_u64(&c);
-	r.mtime_ns = take_u64(&c);
-	r.id = take_rid(&c);
-	r.replaced = take_rid(&c);
-	take_etag(&c, &r.etag);
-	r.attrs_len = take_u32(&c);
-	if (r.attrs_len > STORE_ATTRS_MAX)
+	record_move(&r, (uint8_t *)(uintptr_t)buf, false);
+	if (r.kind < REC_INLINE || r.kind > REC_MAP || r.attrs_len > STORE_ATTRS_MAX)
 		return -EBADMSG;
 	r.attrs = take(&c, r.attrs_len);
-	if (kind == REC_PARTS || kind == REC_MAP) {
-		r.upload_id = take(&c, STORE_UPLOAD_ID_BYTES);
-		r.part_nr = take_u32(&c);
-		r.parts_len = take_u32(&c);
-		if (r.part_nr == 0 || r.part_nr > STORE_PART_NR_MAX)
-			return -EBADMSG;
-		if (kind == REC_PARTS) {
-			r.parts = take(&c, r.parts_len);
-		} else {
-			r.data = take_rid(&c);
-			r.parts_crc64 = take_u64(&c);
-		}
-	} else {
-		e = take_body(&c, kind, r.size_bytes, &r.inline_data, &r.data, &r.crcs, &r.crc_nr);
-	}
-	if (e < 0 || !all_taken(&c))
+	if (!r.attrs || !take_body(&c, &r))
+		return -EBADMSG;
+#define RECORD_MORE(bit, since) bit
+#define HERE(name, type, bit)                                                                                \
+	if (flags & bit)                                                                                     \
+		r.name = take_u64(&c);
+#include "model/record.def"
+	/* An unknown flag, and a flag of a field that is 0, are none of these. */
+	if (!all_taken(&c) || flags != record_flags(&r))
 		return -EBADMSG;
 	*ret_record = r;
 	return 0;
@@ -419,29 +377,59 @@ record_decode(const void *buf, size_t len, struct record *ret_record)
 
 /* ---- parts ---- */
 
-#define PART_FIXED (4 + 4 + 4 + 8 * 4 + 20)
+#define PART_FIXED 64
 
-size_t
-part_encode(void *out, const struct part *p)
+static void
+part_move(struct part *r, uint8_t *p, bool puts){
+#define PART(at) at
+#include "model/record.def"
+}
+
+size_t part_encode(void *out, const struct part *p)
 {
-	size_t n = PART_FIXED + p->attrs_len + body_bytes(p->kind, p->size_bytes, p->crc_nr);
+	struct record body = { .kind = p->kind,
+			       .size_bytes = p->size_bytes,
+			       .data = p->data,
+			       .inline_data = p->inline_data,
+			       .crcs = p->crcs,
+			       .crc_nr = p->crc_nr };
+	size_t n = PART_FIXED + p->attrs_len + body_bytes(&body);
 	struct cur c;
 
 	if (!out)
 		return n;
 	c = cursor(out, n);
-	put_u32(&c, p->number);
-	put_u32(&c, p->attrs_len);
-	put_u32(&c, p->kind);
-	put_u64(&c, p->size_bytes);
-	put_u64(&c, p->crc64);
-	put_u64(&c, p->mtime_ns);
-	put_u64(&c, p->version);
-	put_etag(&c, &p->etag);
+	part_move((struct part *)p, room(&c, PART_FIXED), true);
 	put_bytes(&c, p->attrs, p->attrs_len);
-	put_body(&c, p->kind, p->size_bytes, p->inline_data, p->data, p->crcs, p->crc_nr);
+	put_body(&c, &body);
 	check(all_taken(&c));
 	return n;
+}
+
+static bool
+take_part(struct cur *c, struct part *ret_part)
+{
+	const uint8_t *fixed = take(c, PART_FIXED);
+	struct part p = { 0 };
+	struct record body = { 0 };
+
+	if (!fixed)
+		return false;
+	part_move(&p, (uint8_t *)(uintptr_t)fixed, false);
+	if (p.attrs_len > STORE_PART_ATTRS_MAX || (p.kind != REC_INLINE && p.kind != REC_DATA) ||
+	    p.number == 0 || p.number > STORE_PART_NR_MAX)
+		return false;
+	p.attrs = take(c, p.attrs_len);
+	body.kind = p.kind;
+	body.size_bytes = p.size_bytes;
+	if (!p.attrs || !take_body(c, &body))
+		return false;
+	p.data = body.data;
+	p.inline_data = body.inline_data;
+	p.crcs = body.crcs;
+	p.crc_nr = body.crc_nr;
+	*ret_part = p;
+	return true;
 }
 
 int
@@ -451,26 +439,8 @@ parts_count(const void *buf, size_t len, uint32_t max, struct part *ret_parts, u
 	uint32_t i = 0;
 
 	for (; i < max && c.p != c.end; i++) {
-		struct part p = { 0 };
-		uint32_t kind;
-
-		p.number = take_u32(&c);
-		p.attrs_len = take_u32(&c);
-		kind = take_u32(&c);
-		p.size_bytes = take_u64(&c);
-		p.crc64 = take_u64(&c);
-		p.mtime_ns = take_u64(&c);
-		p.version = take_u64(&c);
-		take_etag(&c, &p.etag);
-		if (c.bad || p.attrs_len > STORE_PART_ATTRS_MAX || (kind != REC_INLINE && kind != REC_DATA) ||
-		    p.number == 0 || p.number > STORE_PART_NR_MAX ||
-		    (i && p.number <= ret_parts[i - 1].number))
+		if (!take_part(&c, &ret_parts[i]) || (i && ret_parts[i].number <= ret_parts[i - 1].number))
 			return -EBADMSG;
-		p.kind = kind;
-		p.attrs = take(&c, p.attrs_len);
-		if (take_body(&c, kind, p.size_bytes, &p.inline_data, &p.data, &p.crcs, &p.crc_nr) < 0)
-			return -EBADMSG;
-		ret_parts[i] = p;
 	}
 	*ret_nr = i;
 	return all_taken(&c) ? 0 : -EBADMSG;
@@ -487,10 +457,15 @@ parts_decode(const void *buf, size_t len, uint32_t nr, struct part *ret_parts)
 
 /* ---- uploads ---- */
 
-#define UPLOAD_FIXED (4 + STORE_UPLOAD_ID_BYTES + 8 + 4 + 12 + 4)
+#define UPLOAD_FIXED 48
 
-size_t
-upload_bytes(const struct upload *u)
+static void
+upload_move(struct upload *r, uint8_t *p, bool puts){
+#define UPLOAD(at) at
+#include "model/record.def"
+}
+
+size_t upload_bytes(const struct upload *u)
 {
 	return UPLOAD_FIXED + u->attrs_len + 8;
 }
@@ -502,11 +477,8 @@ upload_encode(void *out, const struct upload *u)
 
 	check(u->attrs_len <= STORE_ATTRS_MAX);
 	put_head(&c, VALUE_UPLOAD);
-	put_bytes(&c, u->id, sizeof u->id);
-	put_u64(&c, u->ctime_ns);
-	put_u32(&c, u->closer);
-	put_rid(&c, u->close);
-	put_u32(&c, u->attrs_len);
+	upload_move((struct upload *)u, out, true);
+	c.p = (uint8_t *)out + UPLOAD_FIXED;
 	put_bytes(&c, u->attrs, u->attrs_len);
 	put_end(&c, out);
 }
@@ -516,19 +488,13 @@ upload_decode(const void *buf, size_t len, struct upload *ret_upload)
 {
 	struct upload u;
 	struct cur c;
-	int e = open_value(buf, len, VALUE_UPLOAD, &c);
+	int e = open_value(buf, len, VALUE_UPLOAD, UPLOAD_FIXED, &c);
 
 	if (e < 0)
 		return e;
-	take_bytes(&c, u.id, sizeof u.id);
-	u.ctime_ns = take_u64(&c);
-	u.closer = take_u32(&c);
-	u.close = take_rid(&c);
-	u.attrs_len = take_u32(&c);
-	if (u.attrs_len > STORE_ATTRS_MAX)
-		return -EBADMSG;
+	upload_move(&u, (uint8_t *)(uintptr_t)buf, false);
 	u.attrs = take(&c, u.attrs_len);
-	if (!all_taken(&c))
+	if (u.attrs_len > STORE_ATTRS_MAX || !all_taken(&c))
 		return -EBADMSG;
 	*ret_upload = u;
 	return 0;
@@ -536,21 +502,29 @@ upload_decode(const void *buf, size_t len, struct upload *ret_upload)
 
 /* ---- buckets ---- */
 
+static void
+bucket_move(struct bucket_row *r, uint8_t *p, bool puts)
+{
+#define BUCKET(at) at
+#include "model/record.def"
+}
+
+static bool
+bucket_ok(const struct bucket_row *b)
+{
+	return b->state >= BUCKET_MAKING && b->state <= BUCKET_ENDING && b->shards > 0 &&
+	       b->shards <= BUCKET_SHARDS_MAX;
+}
+
 void
 bucket_encode(uint8_t out[BUCKET_ROW_BYTES], const struct bucket_row *b)
 {
 	struct cur c = cursor(out, BUCKET_ROW_BYTES);
 
-	check(b->state >= BUCKET_MAKING && b->state <= BUCKET_ENDING && b->shards > 0 &&
-	      b->shards <= BUCKET_SHARDS_MAX);
+	check(bucket_ok(b));
 	memset(out, 0, BUCKET_ROW_BYTES);
 	put_head(&c, VALUE_BUCKET);
-	put_u32(&c, b->state);
-	put_rid(&c, b->uid);
-	put_u32(&c, b->shards);
-	put_u32(&c, b->instance);
-	put_u64(&c, b->ctime_ns);
-	put_u64(&c, b->version);
+	bucket_move((struct bucket_row *)b, out, true);
 	c.p = out + BUCKET_ROW_BYTES - 8;
 	put_end(&c, out);
 }
@@ -560,28 +534,33 @@ bucket_decode(const void *buf, size_t len, struct bucket_row *ret_row)
 {
 	struct bucket_row b;
 	struct cur c;
-	int e = len == BUCKET_ROW_BYTES ? open_value(buf, len, VALUE_BUCKET, &c) : -EBADMSG;
-	uint32_t state;
+	int e = len == BUCKET_ROW_BYTES ? open_value(buf, len, VALUE_BUCKET, 4, &c) : -EBADMSG;
 
 	if (e < 0)
 		return e;
-	state = take_u32(&c);
-	b.uid = take_rid(&c);
-	b.shards = take_u32(&c);
-	b.instance = take_u32(&c);
-	b.ctime_ns = take_u64(&c);
-	b.version = take_u64(&c);
-	if (state < BUCKET_MAKING || state > BUCKET_ENDING || b.shards == 0 || b.shards > BUCKET_SHARDS_MAX)
+	bucket_move(&b, (uint8_t *)(uintptr_t)buf, false);
+	if (!bucket_ok(&b))
 		return -EBADMSG;
-	b.state = state;
 	*ret_row = b;
 	return 0;
 }
 
-size_t
-battrs_bytes(uint32_t attrs_len)
+#define BATTRS_FIXED 16
+struct battrs {
+#define BATTRS(at) at
+#define HERE(name, type, at) type name;
+#include "model/record.def"
+};
+
+static void
+battrs_move(struct battrs *r, uint8_t *p, bool puts){
+#define BATTRS(at) at
+#include "model/record.def"
+}
+
+size_t battrs_bytes(uint32_t attrs_len)
 {
-	return 4 + 8 + 4 + attrs_len + 8;
+	return BATTRS_FIXED + attrs_len + 8;
 }
 
 void
@@ -591,8 +570,8 @@ battrs_encode(void *out, uint64_t version, const void *attrs, uint32_t attrs_len
 
 	check(attrs_len <= STORE_BUCKET_ATTRS_MAX);
 	put_head(&c, VALUE_BATTRS);
-	put_u64(&c, version);
-	put_u32(&c, attrs_len);
+	battrs_move(&(struct battrs){ .version = version, .attrs_len = attrs_len }, out, true);
+	c.p = (uint8_t *)out + BATTRS_FIXED;
 	put_bytes(&c, attrs, attrs_len);
 	put_end(&c, out);
 }
@@ -600,86 +579,73 @@ battrs_encode(void *out, uint64_t version, const void *attrs, uint32_t attrs_len
 int
 battrs_decode(const void *buf, size_t len, uint64_t *ret_version, const void **ret_attrs, uint32_t *ret_len)
 {
+	struct battrs b;
 	struct cur c;
-	int e = open_value(buf, len, VALUE_BATTRS, &c);
+	int e = open_value(buf, len, VALUE_BATTRS, BATTRS_FIXED, &c);
 
 	if (e < 0)
 		return e;
-	*ret_version = take_u64(&c);
-	*ret_len = take_u32(&c);
-	if (*ret_len > STORE_BUCKET_ATTRS_MAX)
+	battrs_move(&b, (uint8_t *)(uintptr_t)buf, false);
+	if (b.attrs_len > STORE_BUCKET_ATTRS_MAX)
 		return -EBADMSG;
-	*ret_attrs = take(&c, *ret_len);
+	*ret_version = b.version;
+	*ret_len = b.attrs_len;
+	*ret_attrs = take(&c, b.attrs_len);
 	return all_taken(&c) ? 0 : -EBADMSG;
 }
 
 /* ---- quotas ---- */
 
-static void
-numbers_encode(void *out, size_t len, enum value_kind kind, const uint64_t *n, int nr)
-{
-	struct cur c = cursor(out, len);
-
-	put_head(&c, kind);
-	for (int i = 0; i < nr; i++)
-		put_u64(&c, n[i]);
-	put_end(&c, out);
-}
-
-static int
-numbers_decode(const void *buf, size_t len, enum value_kind kind, uint64_t *ret_n, int nr)
-{
-	struct cur c;
-	int e = open_value(buf, len, kind, &c);
-
-	if (e < 0)
-		return e;
-	for (int i = 0; i < nr; i++)
-		ret_n[i] = take_u64(&c);
-	return all_taken(&c) ? 0 : -EBADMSG;
-}
-
 void
 counter_encode(uint8_t out[COUNTER_BYTES], const struct counter *c)
 {
-	const uint64_t n[] = { (uint64_t)c->sum.objects, (uint64_t)c->sum.bytes, (uint64_t)c->sum.uploads,
-			       c->last };
+	struct store_use sum = { (uint64_t)c->sum.objects, (uint64_t)c->sum.bytes, (uint64_t)c->sum.uploads };
+	struct cur cur = cursor(out, COUNTER_BYTES);
 
-	numbers_encode(out, COUNTER_BYTES, VALUE_COUNTER, n, 4);
+	put_head(&cur, VALUE_COUNTER);
+	use_move(&sum, room(&cur, USE_BYTES), true);
+	put_u64(&cur, c->last);
+	put_end(&cur, out);
 }
 
 int
 counter_decode(const void *buf, size_t len, struct counter *ret_counter)
 {
-	uint64_t n[4];
-	int e = numbers_decode(buf, len, VALUE_COUNTER, n, 4);
+	struct store_use n;
+	struct cur c;
+	uint64_t last;
+	int e = len == COUNTER_BYTES ? open_value(buf, len, VALUE_COUNTER, 4, &c) : -EBADMSG;
 
-	for (int i = 0; e == 0 && i < 3; i++) {
-		/* Of honest ones many can be added. */
-		if (n[i] + COUNTER_MAX > 2 * COUNTER_MAX)
-			e = -EBADMSG;
-	}
-	if (e == 0)
-		*ret_counter = (struct counter){ { (int64_t)n[0], (int64_t)n[1], (int64_t)n[2] }, n[3] };
-	return e;
+	if (e < 0)
+		return e;
+	use_move(&n, room(&c, USE_BYTES), false);
+	last = take_u64(&c);
+	/* Many sums of intact counters can be added. */
+	if (n.objects + COUNTER_MAX > 2 * COUNTER_MAX || n.bytes + COUNTER_MAX > 2 * COUNTER_MAX ||
+	    n.uploads + COUNTER_MAX > 2 * COUNTER_MAX)
+		return -EBADMSG;
+	*ret_counter = (struct counter){ { (int64_t)n.objects, (int64_t)n.bytes, (int64_t)n.uploads }, last };
+	return 0;
 }
 
 void
 bound_encode(uint8_t out[BOUND_BYTES], const struct store_use *max)
 {
-	const uint64_t n[] = { max->objects, max->bytes, max->uploads };
+	struct cur c = cursor(out, BOUND_BYTES);
 
-	numbers_encode(out, BOUND_BYTES, VALUE_BOUND, n, 3);
+	put_head(&c, VALUE_BOUND);
+	use_move((struct store_use *)max, room(&c, USE_BYTES), true);
+	put_end(&c, out);
 }
 
 int
 bound_decode(const void *buf, size_t len, struct store_use *ret_max)
 {
-	uint64_t n[3];
-	int e = numbers_decode(buf, len, VALUE_BOUND, n, 3);
+	struct cur c;
+	int e = len == BOUND_BYTES ? open_value(buf, len, VALUE_BOUND, 4, &c) : -EBADMSG;
 
 	if (e == 0)
-		*ret_max = (struct store_use){ n[0], n[1], n[2] };
+		use_move(ret_max, room(&c, USE_BYTES), false);
 	return e;
 }
 
@@ -713,7 +679,7 @@ garbage_decode(const void *buf, size_t len, struct garbage *ret_garbage)
 {
 	struct garbage g;
 	struct cur c;
-	int e = open_value(buf, len, VALUE_GARBAGE, &c);
+	int e = open_value(buf, len, VALUE_GARBAGE, 4, &c);
 
 	if (e < 0)
 		return e;
@@ -767,7 +733,7 @@ gateway_decode(const void *buf, size_t len, struct gateway_row *ret_row)
 {
 	struct gateway_row g;
 	struct cur c;
-	int e = len == GATEWAY_ROW_BYTES ? open_value(buf, len, VALUE_GATEWAY, &c) : -EBADMSG;
+	int e = len == GATEWAY_ROW_BYTES ? open_value(buf, len, VALUE_GATEWAY, 4, &c) : -EBADMSG;
 
 	if (e < 0)
 		return e;
@@ -802,7 +768,7 @@ gateway_addrs_decode(const void *buf, size_t len, struct gateway_addrs *ret_addr
 	struct gateway_addrs a;
 	struct cur c;
 	uint64_t nr;
-	int e = len == GATEWAY_ADDRS_BYTES ? open_value(buf, len, VALUE_GATEWAY_ADDRS, &c) : -EBADMSG;
+	int e = len == GATEWAY_ADDRS_BYTES ? open_value(buf, len, VALUE_GATEWAY_ADDRS, 4, &c) : -EBADMSG;
 
 	if (e < 0)
 		return e;
@@ -838,12 +804,12 @@ format_decode(const void *buf, size_t len, struct store_format_row *ret_row)
 {
 	struct store_format_row f;
 	struct cur c;
-	int e = len == STORE_FORMAT_BYTES ? open_value(buf, len, VALUE_FORMAT, &c) : -EBADMSG;
+	int e = len == STORE_FORMAT_BYTES ? open_value(buf, len, VALUE_FORMAT, 4, &c) : -EBADMSG;
 
 	if (e < 0)
 		return e;
 	f.version = take_u32(&c);
-	if (f.version != STORE_FORMAT_VERSION)
+	if (f.version == 0 || f.version > STORE_FORMAT_VERSION)
 		return -EPROTONOSUPPORT;
 	take_bytes(&c, f.uuid, 16);
 	f.object_bytes = take_u32(&c);

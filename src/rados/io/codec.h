@@ -11,17 +11,12 @@
 #ifndef GANTRY_RADOS_IO_CODEC_H
 #define GANTRY_RADOS_IO_CODEC_H
 
+#include "model/key.h"
 #include "store/quota.h"
 
 #include <stdbool.h>
 
 /* ---- ids ---- */
-
-/* Names one PUT, part, copy or commit, for ever: the gateway's instance number and its counter. */
-struct rid {
-	uint32_t instance;
-	uint64_t counter;
-};
 
 static inline bool
 rid_same(struct rid a, struct rid b)
@@ -31,7 +26,7 @@ rid_same(struct rid a, struct rid b)
 
 #define RID_TEXT 26  /* "%08x.%016llx" with its end */
 #define DATA_NAME 40 /* of a data object */
-#define OMAP_KEY_MAX (2 * STORE_KEY_MAX + 64)
+#define OMAP_KEY_MAX RADOS_KEY_MAX
 
 void rid_text(char text[RID_TEXT], struct rid id);
 /* Names the n-th data object of an id. */
@@ -39,7 +34,11 @@ void data_name(char name[DATA_NAME], struct rid id, uint32_t n);
 
 /* ---- keys ---- */
 
-enum key_kind { KEY_OBJECT = 'o', KEY_UPLOAD = 'u', KEY_PART = 'p', KEY_GARBAGE = 'g', KEY_COUNTER = 'c' };
+/* Kinds of keys, which model/record.def describes: the first byte. */
+enum key_kind {
+#define RADOS_KEY(name, type, parts) KEY_##name = type,
+#include "model/record.def"
+};
 
 /* Writes the key of a record, ended by a NUL that does not count, and returns its length; so do the next ones. */
 size_t key_object(char out[OMAP_KEY_MAX], const char *key, size_t len);
@@ -72,23 +71,20 @@ enum rec_kind {
 #define REC_PARTS_BYTES_MAX (8u << 10) /* more parts than that go to a map */
 #endif
 
+/* A record; model/record.def describes the fields. */
 struct record {
-	enum rec_kind kind;
-	uint64_t version, size_bytes, crc64, mtime_ns;
-	struct rid id;       /* of the commit that made it */
-	struct rid replaced; /* of the commit that it took the place of; zero: of none */
-	struct rid data;     /* REC_DATA: of the data objects; REC_MAP: of the map */
-	struct store_etag etag;
+#define RECORD(at) at
+#define RECORD_MORE(bit, since) bit
+#define DATA(at) at
+#define LIST(at) at
+#define MAP(at) at
+#define HERE(name, type, at) type name;
+#include "model/record.def"
 	const void *attrs;
-	uint32_t attrs_len;
-	const void *inline_data;  /* size_bytes of it */
-	const uint8_t *crcs;      /* of crc_nr granules, 8 bytes each, anywhere */
-	uint32_t crc_nr;          /* 0: the data objects have trailers */
-	const uint8_t *upload_id; /* of parts: of the upload they came from */
-	uint32_t part_nr;
-	const uint8_t *parts; /* REC_PARTS: encoded */
-	uint32_t parts_len;   /* REC_MAP: of the map */
-	uint64_t parts_crc64; /* REC_MAP: of the map */
+	const void *inline_data;  /* REC_INLINE: size_bytes bytes */
+	const uint8_t *crcs;      /* REC_DATA: of crc_nr granules, 8 bytes each, of any alignment */
+	const uint8_t *upload_id; /* REC_PARTS, REC_MAP: of the upload of the parts */
+	const uint8_t *parts;     /* REC_PARTS: encoded, parts_len bytes */
 };
 
 size_t record_bytes(const struct record *r);
@@ -98,15 +94,13 @@ int record_decode(const void *buf, size_t len, struct record *ret_record);
 
 /* One part of a finished object. */
 struct part {
-	uint32_t number, attrs_len;
-	uint64_t size_bytes, crc64, mtime_ns, version;
-	struct store_etag etag;
-	enum rec_kind kind; /* REC_INLINE or REC_DATA */
-	struct rid data;
+#define PART(at) at
+#define DATA(at) at
+#define HERE(name, type, at) type name; /* kind: REC_INLINE or REC_DATA */
+#include "model/record.def"
 	const void *attrs;
 	const void *inline_data;
 	const uint8_t *crcs;
-	uint32_t crc_nr;
 };
 /* Encodes a part as it lies in a record or map; out NULL: only counts.  Returns the bytes. */
 size_t part_encode(void *out, const struct part *p);
@@ -118,12 +112,10 @@ int parts_decode(const void *buf, size_t len, uint32_t nr, struct part *ret_part
 /* ---- uploads, buckets ---- */
 
 struct upload {
-	uint8_t id[STORE_UPLOAD_ID_BYTES];
-	uint64_t ctime_ns;
-	uint32_t closer;  /* the instance that completes or aborts it; 0: it is open */
-	struct rid close; /* and the act */
+#define UPLOAD(at) at
+#define HERE(name, type, at) type name;
+#include "model/record.def"
 	const void *attrs;
-	uint32_t attrs_len;
 };
 size_t upload_bytes(const struct upload *u);
 void upload_encode(void *out, const struct upload *u);
@@ -133,12 +125,9 @@ enum bucket_state { BUCKET_MAKING = 1, BUCKET_THERE, BUCKET_ENDING };
 #define BUCKET_SHARDS_MAX 4096u
 
 struct bucket_row {
-	enum bucket_state state;
-	struct rid uid;
-	uint32_t shards;
-	uint32_t instance; /* that makes or ends it */
-	uint64_t ctime_ns;
-	uint64_t version;
+#define BUCKET(at) at
+#define HERE(name, type, at) type name;
+#include "model/record.def"
 };
 #define BUCKET_ROW_BYTES 64
 void bucket_encode(uint8_t out[BUCKET_ROW_BYTES], const struct bucket_row *b);
@@ -215,7 +204,14 @@ bool gateway_addr_is_client(const char *addr);
 
 /* ---- the store ---- */
 
-#define STORE_FORMAT_VERSION 1u
+/* The version of the format of the pools: 1, or the highest number that a row of model/record.def has. */
+union store_format_since {
+	char first[1];
+#define RECORD_MORE(bit, since) since
+#define HERE(name, type, since) char name[since];
+#include "model/record.def"
+};
+#define STORE_FORMAT_VERSION ((uint32_t)sizeof(union store_format_since))
 #define DATA_OBJECT_MAX (16u << 20) /* its trailer fits behind a buffer */
 struct store_format_row {
 	uint32_t version;
@@ -224,7 +220,7 @@ struct store_format_row {
 };
 #define STORE_FORMAT_BYTES 64
 void format_encode(uint8_t out[STORE_FORMAT_BYTES], const struct store_format_row *f);
-/* Decodes it.  -EPROTONOSUPPORT: of another version; -EBADMSG. */
+/* Decodes it.  -EPROTONOSUPPORT: of a later version; -EBADMSG. */
 int format_decode(const void *buf, size_t len, struct store_format_row *ret_row);
 
 /* ---- trailers of data objects ---- */

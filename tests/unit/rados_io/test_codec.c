@@ -285,7 +285,13 @@ static void
 test_rows(void **state)
 {
 	struct upload u = { .ctime_ns = 5, .closer = 3, .close = some_id, .attrs = "q", .attrs_len = 1 }, u2;
-	struct bucket_row b = { BUCKET_ENDING, other_id, 32, 4, 6, 7 }, b2;
+	struct bucket_row b = { .state = BUCKET_ENDING,
+				.uid = other_id,
+				.shards = 32,
+				.instance = 4,
+				.ctime_ns = 6,
+				.version = 7 },
+			  b2;
 	struct gateway_row g = { .beats = 1,
 				 .epoch = 2,
 				 .first = 3,
