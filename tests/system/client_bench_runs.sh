@@ -87,10 +87,12 @@ cat >ssh <<END
 # ssh OPTION HOST COMMAND
 echo "\$*" >>"$T/commands"
 [ "\$2" != bad ] || { echo "no route to bad" >&2; exit 255; }
+[ "\$2" != deaf ] || { exec <&-; echo '{"op":"bench-wait"}'; read -rt 0.5 <>"$T/empty"; echo "it was ended" >&2; exit 3; }
 [ "\$2" != dies ] || { PATH=$BUILD:\$PATH sh -c "\$3" | head -n 2; exit 1; }
 PATH=$BUILD:\$PATH sh -c "\$3" | tee "$T/of.\$2"
 END
 chmod +x ssh
+mkfifo empty
 AWS_ACCESS_KEY_ID=AKHOSTS AWS_SECRET_ACCESS_KEY=a-secret-of-hosts says 0 --json --hosts one,two,three --ssh "$T/ssh -x" --sizes 4k --concurrency 2 --objects 4 --time 1.2 --warm-up 0.1 --rounds 2 \
 	--mix put,get --way http --endpoints "$OTHER" "$URL_S3/bkt"
 [ "$(wc -l <commands)" = 3 ] || fail "$(cat commands)"
@@ -131,6 +133,10 @@ END
 says 1 --hosts bad,one,dies --ssh "$T/ssh -x" --sizes 4k --concurrency 1 --objects 2 --time 0.5 --warm-up 0 --mix put "$URL_S3/bkt"
 error_has "gantry: bench: host bad failed: exit status 255: no route to bad"
 error_has "gantry: bench: host dies failed: exit status 1"
+out_has '^put +4k +1 rdma'
+# One does not read that the round begins, and its exit status and its message come later: they are what is told, and not the failed write.
+says 1 --hosts deaf,one --ssh "$T/ssh -x" --sizes 4k --concurrency 1 --objects 2 --time 0.5 --warm-up 0 --mix put "$URL_S3/bkt"
+error_has "gantry: bench: host deaf failed: exit status 3: it was ended"
 out_has '^put +4k +1 rdma'
 # What a worker cannot begin.
 AWS_ACCESS_KEY_ID=AKNOBODY AWS_SECRET_ACCESS_KEY=none says 1 --hosts one --ssh "$T/ssh -x" --count 4 --objects 2 --concurrency 1 "$URL_S3/bkt"

@@ -113,6 +113,14 @@ start_host(struct hosts *h, int i, const char *url)
 	return e;
 }
 
+static void
+close_in(struct host *host)
+{
+	if (host->in >= 0)
+		close(host->in);
+	host->in = -1;
+}
+
 static void host_failed(struct host *host, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static void
@@ -131,17 +139,19 @@ host_failed(struct host *host, const char *fmt, ...)
 	fprintf(stderr, "gantry: bench: host %s failed: %s%s%s\n", host->name, text, *host->why ? ": " : "",
 		host->why);
 	bench_meter_show();
-	if (host->in >= 0)
-		close(host->in);
-	host->in = -1;
+	close_in(host);
 }
 
-/* Writes to a worker, which may be gone. */
+/* Writes to a worker. A worker that no longer reads has ended, or is about to: reap() reports the exit status
+ * and the last line of standard error, which name the cause. */
 static void
 say(struct host *host, const char *text)
 {
-	if (host->in >= 0 && write(host->in, text, strlen(text)) < 0)
+	if (host->in < 0 || write(host->in, text, strlen(text)) >= 0)
+		return;
+	if (errno != EPIPE)
 		host_failed(host, "cannot be written to: %s", strerror(errno));
+	close_in(host);
 }
 
 /* Sends the credentials: those of the options, or of the environment. */
@@ -260,10 +270,11 @@ read_some(struct hosts *h, struct host *host, struct pipe *p)
 
 /* ---- rows ---- */
 
+/* Returns true if the worker measures, and can be told to begin a round. */
 static bool
 is_alive(const struct host *host)
 {
-	return !host->failed && !host->has_ended;
+	return !host->failed && !host->has_ended && host->in >= 0;
 }
 
 /* Returns true if every host that works waits for its next round, and one does. */
@@ -451,11 +462,8 @@ run(struct hosts *h, const char *url)
 		if (all_wait(h))
 			go(h);
 		/* Workers whose input ends remove their objects. */
-		for (int i = 0; bench_ended() && !interrupted && i < h->nr; i++) {
-			if (h->host[i].in >= 0)
-				close(h->host[i].in);
-			h->host[i].in = -1;
-		}
+		for (int i = 0; bench_ended() && !interrupted && i < h->nr; i++)
+			close_in(&h->host[i]);
 		interrupted = bench_ended();
 	}
 	for (int i = 0; i < h->nr; i++)
@@ -485,8 +493,7 @@ bench_hosts(struct bench *b, const char *url, struct bench_verdict *v)
 		json_decref(h->host[i].rows);
 		free(h->host[i].out.text);
 		free(h->host[i].err.text);
-		if (h->host[i].in >= 0)
-			close(h->host[i].in);
+		close_in(&h->host[i]);
 	}
 	free(h);
 	free(list);
