@@ -75,18 +75,27 @@ no_secret
 # ---- the daemon is stopped, a program hangs, another is not there ----
 mkdir "$T/bin"
 ln -s /usr/bin/* /usr/sbin/* "$T/bin" 2>/dev/null
-rm -f "$T/bin/lsblk" "$T/bin/timedatectl"
+rm -f "$T/bin/lsblk" "$T/bin/timedatectl" "$T/bin/findmnt"
 printf '#!/bin/sh\nsleep 1234567 & echo $! >%s/hangs\nwait\n' "$T" >"$T/bin/lsblk"
-chmod +x "$T/bin/lsblk"
+# The programs run at the same time: this one, which comes before lsblk, ends when lsblk has begun.
+printf '#!/bin/sh\nuntil [ -e %s/hangs ]; do sleep 0.05; done\necho begun\n' "$T" >"$T/bin/findmnt"
+chmod +x "$T/bin/lsblk" "$T/bin/findmnt"
+# The number of questions that a stopped daemon has got: its socket keeps them.
+questions() { ss -xlH src "$T/admin.sock" | awk '{ print $3 }'; }
 kill -STOP "$DAEMON_PID"
+asked=$(questions)
 path=$PATH PATH=$T/bin
 support two
 PATH=$path
+# One of gantry support itself, and one of gantry doctor.
+assert_eq $(($(questions) - asked)) 2 "questions to a daemon that does not answer"
 kill -CONT "$DAEMON_PID"
 no_secret
 for f in health status metrics; do lacks "$f.[a-z]*" 'no answer|does not answer|[Tt]imeout|timed out'; done
 lacks block-devices.txt 'lsblk has not ended within 20 s'
 lacks time.txt 'there is no program timedatectl'
+assert_eq "$(cat "$B/mounts.txt")" begun "a program that runs at the same time as another"
+grep -q 'not looked at: .*imed out' "$B/doctor.txt" || fail "doctor.txt: $(cat "$B/doctor.txt")"
 ended() { ! kill -0 "$(cat "$T/hangs")"; }
 wait_for 10 ended
 [ -s "$B/kernel.txt" ] || fail "the parts after them"

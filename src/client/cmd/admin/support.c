@@ -84,6 +84,7 @@ static const struct {
 	{ "rdma-links.txt", "RDMA links", { "rdma", "link" } },
 	{ "time.txt", "clock and its source", { "timedatectl" } },
 };
+#define COMMAND_NR ((int)(sizeof commands / sizeof *commands))
 
 /* ---- the index ---- */
 
@@ -161,18 +162,17 @@ daemon_program(char out[PATH_MAX])
 	return access("/usr/sbin/gantryd", X_OK) == 0 ? "/usr/sbin/gantryd" : "gantryd";
 }
 
+/* Sets the words of a command. gantryd: the program @GANTRYD. */
 static void
-take_command(struct bundle *b, const struct cmd *c, int i)
+set_words(const struct cmd *c, int i, const char *gantryd, const char *words[16])
 {
-	const char *words[16] = { NULL };
-	char program[PATH_MAX], path[PATH_MAX], why[256];
-	int nr = 0, r;
+	int nr = 0;
 
 	for (int w = 0; commands[i].word[w]; w++) {
 		const char *word = commands[i].word[w];
 
 		words[nr++] = strcmp(word, "@GANTRY") == 0    ? "/proc/self/exe"
-			      : strcmp(word, "@GANTRYD") == 0 ? daemon_program(program)
+			      : strcmp(word, "@GANTRYD") == 0 ? gantryd
 			      : strcmp(word, "@CONF") == 0    ? c->key.conf ? c->key.conf : SUPPORT_CONF
 							      : word;
 		if (strcmp(word, "doctor") == 0 && c->admin) {
@@ -188,12 +188,29 @@ take_command(struct bundle *b, const struct cmd *c, int i)
 			words[nr++] = c->ca_file;
 		}
 	}
-	path_of(b, commands[i].file, path);
-	r = support_run(words, path, PART_BYTES, PART_MS, why, sizeof why);
-	if (r < 0)
-		say_lacking(b, commands[i].file, commands[i].about, why);
-	else
-		say_got(b, commands[i].file, commands[i].about);
+}
+
+/* Runs all commands at the same time, so that several that hang do not add their limits. */
+static void
+take_commands(struct bundle *b, const struct cmd *c)
+{
+	static struct support_program p[COMMAND_NR];
+	static char path[COMMAND_NR][PATH_MAX];
+	char gantryd[PATH_MAX];
+	const char *daemon = daemon_program(gantryd);
+
+	for (int i = 0; i < COMMAND_NR; i++) {
+		path_of(b, commands[i].file, path[i]);
+		p[i].path = path[i];
+		set_words(c, i, daemon, p[i].words);
+	}
+	support_run_all(p, COMMAND_NR, PART_BYTES, PART_MS);
+	for (int i = 0; i < COMMAND_NR; i++) {
+		if (p[i].result < 0)
+			say_lacking(b, commands[i].file, commands[i].about, p[i].why);
+		else
+			say_got(b, commands[i].file, commands[i].about);
+	}
 }
 
 /* ---- the archive ---- */
@@ -275,8 +292,7 @@ cmd_support(struct cmd *c)
 	}
 	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
 		take_page(&b, admin_name(c->admin), (int)i);
-	for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-		take_command(&b, c, (int)i);
+	take_commands(&b, c);
 	r = fclose(b.index) == 0 ? 0 : -1;
 	snprintf(out, sizeof out, "%s%s", c->output ? c->output : b.name, c->output ? "" : ".tar.gz");
 	snprintf(why, sizeof why, "the index: %s", strerror(errno));

@@ -3,8 +3,10 @@
 #ifndef GANTRY_CLIENT_CMD_ADMIN_SUPPORT_H
 #define GANTRY_CLIENT_CMD_ADMIN_SUPPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #define SUPPORT_CONF "/etc/gantry/gantryd.yaml"
 
@@ -14,5 +16,23 @@
  * nothing. */
 int support_run(const char *const *words, const char *path, uint64_t max_bytes, int limit_ms, char *why,
 		size_t why_len);
+
+/* A program that runs at the same time as others. */
+struct support_program {
+	/* set by the caller */
+	const char *words[16]; /* name and arguments, ended by NULL */
+	const char *path;      /* file for the output and error messages */
+	/* set by support_run_all() */
+	int result; /* the result of support_run() */
+	char why[256];
+	/* for support_run_all() alone */
+	pid_t pid;
+	int from,
+		to; /* pipe from the program, and the file; from -1: the output has ended, or did not begin */
+	uint64_t bytes;
+};
+
+/* Runs programs at the same time, each as support_run() does, all with the same limits. */
+void support_run_all(struct support_program *p, int nr, uint64_t max_bytes, int limit_ms);
 
 #endif

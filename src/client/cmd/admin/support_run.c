@@ -46,37 +46,26 @@ child(const char *const *words, int fd)
 	_exit(NO_PROGRAM);
 }
 
-/* Copies until the program ends or its time is over.  Returns the number of bytes; *ret_late: the time is over. */
-static uint64_t
-copy(int from, int to, uint64_t max_bytes, int limit_ms, bool *ret_late)
+/* Copies output that is there. At its end closes the pipe. */
+static void
+copy_some(struct support_program *p, uint64_t max_bytes)
 {
-	int64_t until = now_ms() + limit_ms;
 	static char buf[1 << 16];
-	uint64_t all = 0;
+	ssize_t n = read(p->from, buf, sizeof buf);
+	size_t keep;
 
-	*ret_late = false;
-	for (;;) {
-		struct pollfd p = { .fd = from, .events = POLLIN };
-		int64_t left = until - now_ms();
-		size_t keep;
-		ssize_t n;
-
-		if (left <= 0 || poll(&p, 1, (int)left) == 0) {
-			*ret_late = true;
-			return all;
-		}
-		n = read(from, buf, sizeof buf);
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n <= 0)
-			return all;
-		keep = all >= max_bytes                ? 0
-		       : max_bytes - all < (uint64_t)n ? (size_t)(max_bytes - all)
-						       : (size_t)n;
-		if (keep && write(to, buf, keep) != (ssize_t)keep)
-			return all;
-		all += (uint64_t)n;
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n > 0) {
+		keep = p->bytes >= max_bytes                ? 0
+		       : max_bytes - p->bytes < (uint64_t)n ? (size_t)(max_bytes - p->bytes)
+							    : (size_t)n;
+		p->bytes += (uint64_t)n;
+		if (!keep || write(p->to, buf, keep) == (ssize_t)keep)
+			return;
 	}
+	close(p->from);
+	p->from = -1;
 }
 
 /* Judges the end of a program that has written `all` bytes.  Returns its exit status, or -1 with the reason. */
@@ -94,53 +83,98 @@ judge(const char *program, int status, uint64_t all, bool may_be_silent, char *w
 	return -1;
 }
 
-/* Returns the exit status, or -1 with the reason. */
-static int
-run_into(const char *const *words, int to, uint64_t max_bytes, int limit_ms, bool may_be_silent, char *why,
-	 size_t why_len)
+static void
+begin(struct support_program *p)
 {
-	int pipes[2], status = 0;
-	bool is_late = false;
-	uint64_t all;
-	pid_t pid;
+	int pipes[2];
 
-	if (pipe2(pipes, O_CLOEXEC) < 0)
-		pid = -1;
-	else if ((pid = fork()) == 0)
-		child(words, pipes[1]);
-	if (pid < 0) {
-		snprintf(why, why_len, "%s cannot be started: %s", words[0], strerror(errno));
-		return -1;
+	p->result = -1;
+	p->from = -1;
+	p->pid = -1;
+	p->bytes = 0;
+	p->to = open(p->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (p->to < 0) {
+		snprintf(p->why, sizeof p->why, "%.200s: %s", p->path, strerror(errno));
+		return;
 	}
+	if (pipe2(pipes, O_CLOEXEC) < 0) {
+		snprintf(p->why, sizeof p->why, "%s cannot be started: %s", p->words[0], strerror(errno));
+		return;
+	}
+	p->pid = fork();
+	if (p->pid == 0)
+		child(p->words, pipes[1]);
 	close(pipes[1]);
-	all = copy(pipes[0], to, max_bytes, limit_ms, &is_late);
-	close(pipes[0]);
-	/* One that waits in the kernel for a dead disk cannot be killed, and is not waited for. */
-	if (is_late) {
-		kill(-pid, SIGKILL);
-		waitpid(pid, &status, WNOHANG);
-		snprintf(why, why_len, "%s has not ended within %d s", words[0], limit_ms / 1000);
-		return -1;
+	if (p->pid < 0) {
+		snprintf(p->why, sizeof p->why, "%s cannot be started: %s", p->words[0], strerror(errno));
+		close(pipes[0]);
+	} else {
+		p->from = pipes[0];
 	}
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+}
+
+/* Ends a program whose output has ended, or that is late. */
+static void
+end(struct support_program *p, int limit_ms)
+{
+	bool is_null = strcmp(p->path, "/dev/null") == 0;
+	int status = 0;
+
+	if (p->from >= 0) {
+		/* A program that waits in the kernel for a dead disk cannot be killed, and is not waited for. */
+		close(p->from);
+		kill(-p->pid, SIGKILL);
+		waitpid(p->pid, &status, WNOHANG);
+		snprintf(p->why, sizeof p->why, "%s has not ended within %d s", p->words[0], limit_ms / 1000);
+	} else if (p->pid > 0) {
+		while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
+		}
+		p->result = judge(p->words[0], status, p->bytes, is_null, p->why, sizeof p->why);
 	}
-	return judge(words[0], status, all, may_be_silent, why, why_len);
+	if (p->to < 0)
+		return;
+	close(p->to);
+	if (p->result < 0 && !is_null)
+		unlink(p->path);
+}
+
+void
+support_run_all(struct support_program *p, int nr, uint64_t max_bytes, int limit_ms)
+{
+	int64_t until = now_ms() + limit_ms, left;
+	struct pollfd *fd = calloc((size_t)nr, sizeof *fd);
+	int running = fd ? nr : 0;
+
+	for (int i = 0; i < nr; i++)
+		begin(&p[i]);
+	while (running && (left = until - now_ms()) > 0) {
+		running = 0;
+		for (int i = 0; i < nr; i++) {
+			fd[i] = (struct pollfd){ .fd = p[i].from, .events = POLLIN };
+			running += p[i].from >= 0;
+		}
+		if (!running || poll(fd, (nfds_t)nr, (int)left) < 0)
+			continue;
+		for (int i = 0; i < nr; i++) {
+			if (fd[i].revents)
+				copy_some(&p[i], max_bytes);
+		}
+	}
+	for (int i = 0; i < nr; i++)
+		end(&p[i], limit_ms);
+	free(fd);
 }
 
 int
 support_run(const char *const *words, const char *path, uint64_t max_bytes, int limit_ms, char *why,
 	    size_t why_len)
 {
-	bool is_null = strcmp(path, "/dev/null") == 0;
-	int to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), r;
+	struct support_program p = { .path = path };
 
-	if (to < 0) {
-		snprintf(why, why_len, "%s: %s", path, strerror(errno));
-		return -1;
-	}
-	r = run_into(words, to, max_bytes, limit_ms, is_null, why, why_len);
-	close(to);
-	if (r < 0 && !is_null)
-		unlink(path);
-	return r;
+	for (int i = 0; words[i]; i++)
+		p.words[i] = words[i];
+	support_run_all(&p, 1, max_bytes, limit_ms);
+	if (p.result < 0)
+		snprintf(why, why_len, "%s", p.why);
+	return p.result;
 }

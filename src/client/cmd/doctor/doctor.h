@@ -25,9 +25,13 @@ struct doctor {
 	bool json;
 	json_t *list; /* array of the findings, for --json */
 	int nr[FOUND_NR];
-	double declined; /* number of tokens that the daemon declined, if it used none; otherwise 0 */
+	double declined;  /* number of tokens that the daemon declined, if it used none; otherwise 0 */
+	char silent[512]; /* error of a question that the daemon did not answer in time; "": it answers */
 };
 
+/* Gets a page of the daemon, as admin_json() does. After a question without an answer in time all others fail at
+ * once, with the same error (doctor_daemon.c). */
+int doctor_ask(struct doctor *d, const char *path, json_t **ret, int *ret_status, char *err, size_t err_len);
 /* Counts a finding and prints it, or adds it to d->list (doctor_say.c). */
 void doctor_say(struct doctor *d, enum finding f, const char *topic, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));

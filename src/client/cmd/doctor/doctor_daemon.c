@@ -7,9 +7,24 @@
 #include "client/cmd/common/cmd.h"
 #include "client/cmd/common/disk_text.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+int
+doctor_ask(struct doctor *d, const char *path, json_t **ret, int *ret_status, char *err, size_t err_len)
+{
+	int r = -ETIMEDOUT;
+
+	if (d->silent[0])
+		snprintf(err, err_len, "%s", d->silent);
+	else
+		r = admin_json(d->admin, path, ret, ret_status, err, err_len);
+	if (r == -ETIMEDOUT)
+		snprintf(d->silent, sizeof d->silent, "%s", err);
+	return r;
+}
 
 static void
 look_at_disks(struct doctor *d)
@@ -17,7 +32,7 @@ look_at_disks(struct doctor *d)
 	json_t *disks;
 	char err[512];
 
-	if (admin_json(d->admin, "/disks", &disks, NULL, err, sizeof err) < 0) {
+	if (doctor_ask(d, "/disks", &disks, NULL, err, sizeof err) < 0) {
 		doctor_say(d, FOUND_WARN, "disks", "%s", err);
 		return;
 	}
@@ -69,7 +84,8 @@ look_at_declines(struct doctor *d)
 	char err[512];
 	int line, nr = 0;
 
-	if (admin_get(d->admin, "/metrics", &a, err, sizeof err) < 0 || sample_parse(a.text, &s, &line) < 0)
+	if (d->silent[0] || admin_get(d->admin, "/metrics", &a, err, sizeof err) < 0 ||
+	    sample_parse(a.text, &s, &line) < 0)
 		return;
 	for (int i = 0; i < s.nr; i++) {
 		char reason[64];
@@ -98,7 +114,7 @@ look_at_health(struct doctor *d, const char *path)
 	char err[512];
 	int http;
 
-	if (admin_json(d->admin, path, &page, &http, err, sizeof err) < 0) {
+	if (doctor_ask(d, path, &page, &http, err, sizeof err) < 0) {
 		doctor_say(d, FOUND_WARN, "daemon", "%s", err);
 		return;
 	}
@@ -165,7 +181,7 @@ look_at_client(struct doctor *d)
 	int http;
 
 	snprintf(path, sizeof path, "/rails/%s", d->client);
-	if (strlen(d->client) > 64 || admin_json(d->admin, path, &page, &http, err, sizeof err) < 0)
+	if (strlen(d->client) > 64 || doctor_ask(d, path, &page, &http, err, sizeof err) < 0)
 		return;
 	if (http == 200)
 		doctor_say(d,
@@ -197,7 +213,7 @@ doctor_daemon(struct doctor *d)
 	json_t *status;
 	char err[512];
 
-	if (admin_json(d->admin, "/status", &status, NULL, err, sizeof err) < 0) {
+	if (doctor_ask(d, "/status", &status, NULL, err, sizeof err) < 0) {
 		doctor_say(d, FOUND_NOTE, "daemon",
 			   "not looked at: %s (--admin URL or socket; it may not run here)", err);
 		doctor_memlock(d, 0, 0);

@@ -103,11 +103,11 @@ doctor_qos(struct doctor *d)
 	char err[512];
 	int class;
 
-	if (admin_json(d->admin, "/config", &conf, NULL, err, sizeof err) < 0)
+	if (doctor_ask(d, "/config", &conf, NULL, err, sizeof err) < 0)
 		return;
 	class = own_class(conf);
 	json_decref(conf);
-	if (class < 0 || admin_json(d->admin, "/rails", &rails, NULL, err, sizeof err) < 0)
+	if (class < 0 || doctor_ask(d, "/rails", &rails, NULL, err, sizeof err) < 0)
 		return;
 	for (size_t i = 0; i < json_array_size(rails); i++) {
 		const json_t *r = json_array_get(rails, i);

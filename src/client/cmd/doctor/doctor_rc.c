@@ -19,7 +19,7 @@ doctor_ask_rc(struct doctor *d)
 	json_t *status;
 	char err[512];
 
-	if (admin_json(d->admin, "/status", &status, NULL, err, sizeof err) < 0)
+	if (doctor_ask(d, "/status", &status, NULL, err, sizeof err) < 0)
 		return;
 	d->rc = json_is_object(json_object_get(json_object_get(status, "rdma"), "rc")) ? RC_ON : RC_OFF;
 	json_decref(status);
@@ -180,7 +180,7 @@ doctor_rc(struct doctor *d, const json_t *status)
 			"serves them, too)");
 	if (!json_is_object(rc))
 		return;
-	admin_json(d->admin, "/config", &conf, NULL, err, sizeof err);
+	doctor_ask(d, "/config", &conf, NULL, err, sizeof err);
 	say_connections(d, rc, conf);
 	if (url_of(d, status, conf, url, sizeof url))
 		try_connect(d, url);
