@@ -96,6 +96,7 @@ mem_version_new(const char *bucket, size_t bucket_len, const char *key, size_t k
 	memcpy(v->bucket, bucket, bucket_len);
 	if (key_len)
 		memcpy(v->key, key, key_len);
+	v->slot = (uint16_t)table_slot(bucket, bucket_len, key, key_len);
 	return v;
 }
 

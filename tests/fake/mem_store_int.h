@@ -20,6 +20,7 @@ struct version {
 	int refs; /* the index's and the open objects' */
 	char bucket[STORE_BUCKET_MAX], key[STORE_KEY_MAX];
 	uint16_t bucket_len, key_len;
+	uint16_t slot; /* the slot of the key */
 	char *data, *attrs;
 	uint64_t size_bytes, crc64, number, mtime_ns, bad_granule;
 	uint64_t data_version; /* number of the version that the bytes came with */

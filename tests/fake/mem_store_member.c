@@ -760,7 +760,9 @@ each_record(struct mem_store *st, const struct store_slots *slots,
 		const struct version *v = st->index[i];
 		unsigned place;
 
-		if (!v->key_len)
+		/* The bucket is looked up only for a key whose slot matters: the set asks for each slot by itself. */
+		if (!v->key_len || (!slots_has(slots, table_place(v->slot, false)) &&
+				    !slots_has(slots, table_place(v->slot, true))))
 			continue;
 		place = place_of(st, v->bucket, v->bucket_len, v->key, v->key_len);
 		if (slots_has(slots, place))

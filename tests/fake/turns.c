@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +27,17 @@ void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 #define STACK_BYTES (1u << 20)
 #define STALL_MAX 200 /* turns */
 
+/* After the first time threads switch without the system calls of swapcontext(); sanitizers need to see swapcontext(). */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define FAST_SWITCH 0
+#else
+#define FAST_SWITCH 1
+#endif
+
 struct thread {
 	ucontext_t ctx;
+	jmp_buf jmp;
+	bool has_begun;
 	void *stack;
 	void *(*main)(void *arg);
 	void (*fn)(void *arg); /* of turns_go(); NULL: main */
@@ -85,7 +95,7 @@ turns_begin(uint64_t seed)
 	for (int i = 1; i < THREADS_MAX; i++)
 		threads[i].is_live = threads[i].is_kept = false;
 	now = 0;
-	threads[0].is_live = true;
+	threads[0].is_live = threads[0].has_begun = true;
 	state = seed * 0xd6e8feb86659fd93u + 1;
 	clock_now_ns = 1000 * NS_PER_S;
 	stall_odds = stall_left = 0;
@@ -117,7 +127,14 @@ switch_to(int next)
 	threads[before].fiber = __tsan_get_current_fiber();
 	__tsan_switch_to_fiber(threads[next].fiber, 0);
 #endif
-	swapcontext(&threads[before].ctx, &threads[next].ctx);
+	if (!FAST_SWITCH) {
+		swapcontext(&threads[before].ctx, &threads[next].ctx);
+	} else if (_setjmp(threads[before].jmp) == 0) {
+		if (threads[next].has_begun)
+			_longjmp(threads[next].jmp, 1);
+		threads[next].has_begun = true;
+		setcontext(&threads[next].ctx);
+	}
 }
 
 static int
@@ -199,6 +216,7 @@ new_thread(void)
 	t->fiber = __tsan_create_fiber(0);
 #endif
 	t->is_live = true;
+	t->has_begun = false;
 	return i;
 }
 
