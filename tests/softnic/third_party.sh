@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # The distribution's own programs, unmodified, over the software NIC: every exported name at its version node,
 # ibv_devinfo, ibv_rc_pingpong, perftest over DC and RC, also by RDMA-CM, rping, and ucx_perftest.  Skipped for
-# sanitizer builds, which those cannot load.  A run has one of the two modes, the other one with the next commit: the number of commits says
-# which.  MODES='thread inline': both, as in long/third_party.
+# sanitizer builds, which those cannot load.  A run has one of the two modes and half of the programs, the others with the next three
+# commits: the number of commits says which.  MODES='thread inline' PART=0/1: all, as in long/third_party.
 set -eu
 cd "$(dirname "$0")/../.."
 BUILD=${BUILD:-build/release}
@@ -116,6 +116,7 @@ by_cm() { # MODE NAME SERVER-WORDS CLIENT-WORDS COMMAND...: the same for program
 	echo "$name, $mode"
 }
 bench() { # PROGRAM MODE CONNECTION
+	mine || return 0
 	two "$2" "$1 $3" "$1" -d mlx5_0 -x 3 -s 65536 -n 200 -F --connection="$3"
 	awk -v what="$1 $3 $2" '$1 == 65536 { print what ": " $4 " MB/s"; ok = 1 } END { exit !ok }' "$tmp/client" ||
 		fail "$1 reported nothing"
@@ -123,7 +124,16 @@ bench() { # PROGRAM MODE CONNECTION
 if [ -z "${MODES:-}" ]; then
 	turn=$(git rev-list --count HEAD 2>/dev/null) || turn=$(date +%j | sed 's/^0*//')
 	[ $((turn % 2)) = 0 ] && MODES=thread || MODES=inline
+	PART=${PART:-$((turn / 2 % 2))/2}
 fi
+PART=${PART:-0/1}
+echo "MODES='$MODES' PART=$PART"
+# Is the next program one of this part?
+nr=0
+mine() {
+	nr=$((nr + 1))
+	[ $((nr % ${PART#*/})) = "${PART%/*}" ]
+}
 for mode in $MODES; do
 	for conn in DC RC; do
 		bench ib_write_bw "$mode" "$conn"
@@ -131,6 +141,7 @@ for mode in $MODES; do
 		bench ib_send_bw "$mode" "$conn"
 	done
 	for what in "ib_write_bw RC -b" "ib_write_bw RC -q 4" "ib_write_bw DC -q 4" "ib_read_bw RC -b" "ib_write_lat RC" "ib_write_lat DC"; do
+		mine || continue
 		# shellcheck disable=SC2086
 		set -- $what
 		prog=$1 conn=$2
@@ -142,6 +153,7 @@ for mode in $MODES; do
 	# Pollers of messages leave little of two processors to each other, so there are few.
 	for what in "ib_send_lat RC" "ib_send_lat DC" "ib_read_lat RC" "ib_read_lat DC" "ib_send_bw RC -b" "ib_send_bw RC -e" \
 		"ib_send_bw RC --use-srq -q 4"; do
+		mine || continue
 		# shellcheck disable=SC2086
 		set -- $what
 		prog=$1 conn=$2
@@ -151,6 +163,7 @@ for mode in $MODES; do
 		echo "$what, $mode"
 	done
 	for how in "-n 100" "-e -N -n 1000" "-s 3000000 -r 16 -n 100 -e"; do
+		mine || continue
 		# shellcheck disable=SC2086
 		two "$mode" "ibv_rc_pingpong $how" ibv_rc_pingpong -d mlx5_0 -g 3 -c $how
 		grep -q 'iters in' "$tmp/client" || fail "ibv_rc_pingpong $how, $mode: $(cat "$tmp/client")"
@@ -161,11 +174,13 @@ for mode in $MODES; do
 	by_cm "$mode" "rping" "-s" "-c" rping -a 127.0.0.1 -C 20 -v -V
 	[ "$(grep -c 'ping data: rdma-ping' "$tmp/client")" = 20 ] || fail "rping, $mode: $(cat "$tmp/client")"
 	for prog in ib_send_bw ib_write_bw ib_read_bw ib_send_lat ib_write_lat ib_read_lat; do
+		mine || continue
 		by_cm "$mode" "$prog -R" "" "127.0.0.1" $prog -R -d mlx5_0 -x 3 -s 4096 -n 100 -F
 		grep -q '^ 4096 ' "$tmp/client" || fail "$prog -R reported nothing, $mode"
 	done
 	for what in "am_lat" "am_bw -D bcopy -s 2048" "am_bw -D zcopy -s 2048" "put_lat" "put_bw -D bcopy -s 8000" "put_bw -D zcopy -s 65536" \
 		"get -D bcopy -s 8000" "get -D zcopy -s 65536"; do
+		mine || continue
 		# shellcheck disable=SC2086
 		NODES=-n two "$mode" "ucx_perftest $what" ucx_perftest -d mlx5_0:1 -x rc_verbs -n 100 -w 5 -t $what
 		grep -q '^Final:' "$tmp/client" || fail "ucx_perftest $what reported nothing, $mode: $(cat "$tmp/client")"
