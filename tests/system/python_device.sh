@@ -14,8 +14,9 @@ gcc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -Wl,-soname,libcuda.so.1 -Wall -Wextr
 	>"$T/out" 2>&1 || fail "cuda_standin.c: $(cat "$T/out")"
 DISK_SIZE=3GiB start_daemon
 export URL_S3 STAND_IN=$T/cuda/libcuda.so.1
-# Large buffers of Python come and go: in huge pages they cost a third of the CPU time.
-device() { nic env GLIBC_TUNABLES=glibc.malloc.hugetlb=1 "${@:2}" /usr/bin/python3 "$ROOT/tests/system/python_device.py" "$1" || fail "python_device.py $1"; }
+# Large buffers of Python come and go: freed memory is kept, since fresh pages, which the kernel clears, were a third of the CPU time.
+tunables=glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=4294967296:glibc.malloc.hugetlb=1
+device() { nic env GLIBC_TUNABLES=$tunables "${@:2}" /usr/bin/python3 "$ROOT/tests/system/python_device.py" "$1" || fail "python_device.py $1"; }
 device rdma CUDA_STANDIN=map=1
 device rdma-staged CUDA_STANDIN=export=801
 device http
