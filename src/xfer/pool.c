@@ -28,7 +28,8 @@
  *
  * Where the store has several disks, what goes to or comes from one of them has no more than half of the buffers,
  * and half of the queue, whether others wait or not, and its writes three quarters of that: a disk may hang, and what
- * hangs on it is given back by nobody.  Who is over that is held back, and is in nobody's way.
+ * hangs on it does not come back.  Transfers over that are held back, and delay no transfer of other disks; reads and
+ * writes that one disk holds back take turns.
  */
 #include "xfer/xfer_int.h"
 
@@ -331,22 +332,25 @@ let_go(struct xfer *x)
 	x->back = NULL;
 }
 
+/* Lets in transfers that the lane holds back, until it is full. With reads first a write would wait as long as reads
+ * keep coming. */
 static void
 lane_open(struct xfer_lane *lane)
 {
-	for (int w = 0; w < 2; w++) {
-		while (!list_empty(&lane->back[w])) {
-			struct xfer *y = container_of(list_first(&lane->back[w]), struct xfer, link);
-			struct xfer_lane *full = full_lane(y);
+	for (int refused = 0; refused < 2; refused++) {
+		struct list *l = list_first(&lane->back[lane->turn_of_writes]);
+		struct xfer *y = l ? container_of(l, struct xfer, link) : NULL;
+		struct xfer_lane *full = y ? full_lane(y) : lane;
 
-			if (full == lane)
-				break;
-			let_go(y);
-			if (full)
-				hold_back(y, full);
-			else
-				begin_waiting(y);
-		}
+		lane->turn_of_writes = !lane->turn_of_writes;
+		if (full == lane)
+			continue;
+		let_go(y);
+		if (full)
+			hold_back(y, full);
+		else
+			begin_waiting(y);
+		refused = -1;
 	}
 }
 

@@ -519,6 +519,38 @@ test_lane_writes(void **state)
 	bufpool_fini(&bp);
 }
 
+/* A lane is full of reads, and each read that ends is followed by another one: the lane's write gets a place within two
+ * ends, and the next write not before a read had its turn. */
+static void
+test_lane_turns(void **state)
+{
+	enum { HALF = 8, READS = HALF + 2, WRITES = 2 };
+	struct bufpool bp;
+	struct xfer_pool xp;
+
+	assert_int_equal(bufpool_init_class(&bp, BUF_SMALL, 16 * (BUF_SMALL_BYTES + BUF_SLACK_BYTES), 0), 0);
+	xfer_pool_init(&xp, &bp, BUF_SMALL, 8, 16);
+	assert_int_equal(xp.tickets / 2, HALF);
+	memset(xs, 0, sizeof xs);
+	for (int i = 0; i < READS + WRITES; i++) {
+		xs[i].done = xs[i].wake = on_done;
+		xs[i].is_write = i >= READS;
+		xfer_set_lanes(&xs[i], 0, -1);
+		xfer_init(&xs[i], &xp, NULL, NULL);
+		assert_int_equal(xfer_ticket(&xs[i]), i < HALF);
+	}
+	for (int i = 0; i < 4; i++) {
+		assert_true(xs[i].have_ticket);
+		pool_ticket_put(&xs[i]);
+		assert_int_equal(xfer_ticket(&xs[i]), 0);
+		assert_int_equal(xs[READS].have_ticket + xs[READS + 1].have_ticket, (i + 1) / 2);
+	}
+	for (int i = 0; i < READS + WRITES; i++)
+		xfer_fini(&xs[i]);
+	assert_int_equal(xp.tickets_out + xp.queued + xp.shut + xp.lane[1].writes + xp.lane[1].held, 0);
+	bufpool_fini(&bp);
+}
+
 /* Writes that give nothing back have three quarters of the buffers and of the queue; reads are served at once, also those of
  * the client whose writes wait, and a read that waits does not wait for them.  The first that comes back is the next
  * write's. */
@@ -875,7 +907,8 @@ main(void)
 		cmocka_unit_test(test_turns),        cmocka_unit_test(test_surplus),
 		cmocka_unit_test(test_hungry_ends),  cmocka_unit_test(test_client_of),
 		cmocka_unit_test(test_random_runs),  cmocka_unit_test(test_run),
-		cmocka_unit_test(test_spares),       cmocka_unit_test(test_exchange)
+		cmocka_unit_test(test_spares),       cmocka_unit_test(test_exchange),
+		cmocka_unit_test(test_lane_turns)
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
