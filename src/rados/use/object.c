@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects as they are: opened, read, deleted, given other attributes. */
+/* Objects: open, read, parts. */
 #include "rados/use/use_int.h"
 
-#include "model/decide.h"
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/crc64.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -44,25 +42,6 @@ robj_free(struct robj *o)
 	free(o->parts);
 	free(o->part_off);
 	free(o);
-}
-
-/* ---- judging ---- */
-
-int
-record_judge(const struct store_pre *pre, const struct record *old)
-{
-	const struct model_record there = { .version = old ? old->version : 0,
-					    .etag = old ? old->etag : (struct store_etag){ .parts = 0 } };
-
-	return model_judge_pre(pre, old ? &there : NULL);
-}
-
-uint64_t
-record_next_version(const struct record *old)
-{
-	uint64_t now = clock_wall_ns();
-
-	return old && old->version >= now ? old->version + 1 : now;
 }
 
 /* ---- open ---- */
@@ -343,27 +322,6 @@ extent_at(const struct robj *o, uint64_t off)
 				p->inline_data,  p->crcs,       p->crc_nr };
 }
 
-static uint64_t
-round_up(uint64_t n, uint64_t to)
-{
-	return (n + to - 1) / to * to;
-}
-
-uint32_t
-data_read_plan(const struct rstore *st, uint64_t size_bytes, uint64_t from, uint64_t want, uint32_t cap,
-	       uint32_t *ret_skew)
-{
-	uint64_t begin = from / STORE_GRANULE * STORE_GRANULE, each = st->gw.format.object_bytes,
-		 end = round_up(begin + 1, each), len;
-
-	*ret_skew = (uint32_t)(from - begin);
-	end = end < size_bytes ? end : size_bytes;
-	len = round_up(*ret_skew + want, STORE_GRANULE);
-	len = len < cap ? len : cap;
-	len = len < STORE_READ ? len : STORE_READ;
-	return (uint32_t)(len < end - begin ? len : end - begin);
-}
-
 uint32_t
 rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
 {
@@ -371,84 +329,6 @@ rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint3
 	struct extent x = extent_at(o, off);
 
 	return data_read_plan(o->port->st, x.size_bytes, off - x.off, want, cap, ret_skew);
-}
-
-void
-data_read_init(struct data_read *dr, const struct rstore *st, struct rid id, uint64_t size_bytes,
-	       bool has_trailer, uint64_t from, uint32_t len)
-{
-	uint32_t each = st->gw.format.object_bytes;
-	uint64_t rest;
-
-	check(len > 0 && from < size_bytes && from % STORE_GRANULE == 0);
-	dr->id = id;
-	dr->n = (uint32_t)(from / each);
-	dr->off = (uint32_t)(from % each);
-	dr->len = len < each - dr->off ? len : each - dr->off;
-	rest = size_bytes - (uint64_t)dr->n * each;
-	dr->data_bytes = rest < each ? (uint32_t)rest : each;
-	dr->has_trailer = has_trailer;
-	dr->along = 0;
-	dr->got = dr->trailer_got = 0;
-	dr->rv = dr->trailer_rv = 0;
-}
-
-void
-data_read_join(struct data_read *dr)
-{
-	if (dr->has_trailer && dr->off + dr->len == dr->data_bytes)
-		dr->along = trailer_bytes(dr->data_bytes);
-}
-
-void
-data_read_send(struct rport *p, struct data_read *dr, char *to, uint8_t *trailer,
-	       void (*back)(struct call *c))
-{
-	rados_read_op_t op = rados_create_read_op();
-	char name[DATA_NAME];
-
-	check(dr->off + dr->len <= dr->data_bytes && (dr->along == 0 || dr->off + dr->len == dr->data_bytes));
-	dr->to = to;
-	dr->trailer = dr->along ? (uint8_t *)to + dr->len : trailer;
-	data_name(name, dr->id, dr->n);
-	rados_read_op_read(op, dr->off, dr->len + dr->along, to, &dr->got, &dr->rv);
-	if (dr->has_trailer && !dr->along)
-		rados_read_op_read(op, dr->data_bytes, trailer_bytes(dr->data_bytes), (char *)trailer,
-				   &dr->trailer_got, &dr->trailer_rv);
-	call_read(p, &dr->call, POOL_DATA, name, op, dr->len, back);
-}
-
-int
-data_read_check(const struct data_read *dr, const uint8_t *crcs)
-{
-	size_t got = dr->got, trailer_got = dr->trailer_got;
-	int e = dr->call.result < 0 ? dr->call.result
-		: dr->rv < 0        ? dr->rv
-		: dr->has_trailer   ? dr->trailer_rv
-				    : 0;
-
-	if (e < 0)
-		return e == -ENOENT ? -EBADMSG : e;
-	if (dr->along && got > dr->len) {
-		trailer_got = got - dr->len;
-		got = dr->len;
-	}
-	if (got != dr->len)
-		return -EBADMSG;
-	if (dr->has_trailer) {
-		if (trailer_got != trailer_bytes(dr->data_bytes) ||
-		    trailer_check(dr->trailer, dr->data_bytes, dr->id, dr->n) < 0)
-			return -EBADMSG;
-		crcs = dr->trailer;
-	}
-	for (uint32_t at = 0; at < dr->len; at += STORE_GRANULE) {
-		uint32_t n = dr->len - at < STORE_GRANULE ? dr->len - at : STORE_GRANULE;
-		uint64_t crc = crc64_nvme(0, dr->to + at, n);
-
-		if (memcmp(&crc, crcs + (size_t)(dr->off + at) / STORE_GRANULE * 8, 8) != 0)
-			return -EBADMSG;
-	}
-	return 0;
 }
 
 #define READ_CALLS 3 /* data objects of 2 MiB and more that STORE_READ bytes lie in */
@@ -646,149 +526,4 @@ rstore_read_cancel(struct store_port *sp, struct store_read *rd)
 	r->rd = NULL;
 	rport(sp)->inflight--;
 	return true;
-}
-
-/* ---- delete, other attributes ---- */
-
-struct change_op {
-	struct txn txn;
-	struct store_del *del;
-	struct store_pre pre;
-	struct rid id;
-	/* of other attributes */
-	bool is_attrs;
-	const void *attrs;
-	uint32_t attrs_len;
-};
-
-static enum txn_say
-decide_delete(struct txn *t, struct change_op *co, const struct record *old)
-{
-	t->result = record_judge(&co->pre, old);
-	if (t->result < 0 || !old)
-		return TXN_OVER;
-	t->result = txn_garbage(t, old);
-	if (t->result < 0)
-		return TXN_OVER;
-	check(t->more_nr <= 1);
-	txn_remove(t, 0);
-	t->delta.objects = -1;
-	t->delta.bytes = -(int64_t)old->size_bytes;
-	fault_point("delete.decided");
-	t->result = 1;
-	return TXN_COMMIT;
-}
-
-static enum txn_say
-decide_attrs(struct txn *t, struct change_op *co, const struct record *old)
-{
-	struct record new;
-	struct bytes value;
-
-	t->result = 0;
-	t->result = old ? record_judge(&co->pre, old) : -ENOENT;
-	if (t->result < 0)
-		return TXN_OVER;
-	new = *old;
-	new.version = record_next_version(old);
-	new.replaced = old->id;
-	new.id = co->id;
-	new.attrs = co->attrs;
-	new.attrs_len = co->attrs_len;
-	if (!bytes_new(&value, record_bytes(&new))) {
-		t->result = -ENOMEM;
-		return TXN_OVER;
-	}
-	record_encode(value.p, &new);
-	txn_set(t, 0, value);
-	fault_point("attrs.decided");
-	return TXN_COMMIT;
-}
-
-static enum txn_say
-decide_change(struct txn *t)
-{
-	struct change_op *co = container_of(t, struct change_op, txn);
-	struct record rec, *old = NULL;
-
-	if (t->key[0].old.p) {
-		t->result = record_decode(t->key[0].old.p, t->key[0].old.len, &rec);
-		if (t->result < 0)
-			return TXN_OVER;
-		old = &rec;
-	}
-	return co->is_attrs ? decide_attrs(t, co, old) : decide_delete(t, co, old);
-}
-
-static void
-on_change_over(struct txn *t)
-{
-	struct change_op *co = container_of(t, struct change_op, txn);
-	struct rport *p = t->port;
-	struct store_op *op = &co->del->op;
-	int result = t->result;
-
-	fault_point(co->is_attrs ? "attrs.done" : "delete.done");
-	gateway_id_over(p->st, co->id);
-	txn_fini(t);
-	free(co);
-	rop_end(p, op, result);
-}
-
-static int
-start_change(struct store_port *sp, const struct store_key *k, struct store_del *del,
-	     struct change_op **ret_co)
-{
-	struct change_op *co = txn_op_new(sizeof *co, offsetof(struct change_op, txn), k);
-	int e = co ? txn_add_object(&co->txn) : -ENOMEM;
-
-	del->op.port = sp;
-	if (e == 0)
-		e = gateway_id(rport(sp)->st, &co->id);
-	if (e < 0) {
-		if (co)
-			txn_fini(&co->txn);
-		free(co);
-		return e;
-	}
-	co->del = del;
-	co->txn.decide = decide_change;
-	co->txn.over = on_change_over;
-	*ret_co = co;
-	return 0;
-}
-
-int
-rstore_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
-	      struct store_del *del)
-{
-	struct change_op *co;
-	int e = start_change(sp, k, del, &co);
-
-	if (e < 0)
-		return e;
-	if (pre)
-		co->pre = *pre;
-	rport(sp)->inflight++;
-	txn_start(rport(sp), &co->txn);
-	return 0;
-}
-
-int
-rstore_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
-		 uint32_t attrs_len, struct store_del *op)
-{
-	struct change_op *co;
-	int e = start_change(sp, k, op, &co);
-
-	if (e < 0)
-		return e;
-	co->is_attrs = true;
-	co->attrs = attrs;
-	co->attrs_len = attrs_len;
-	if (version)
-		co->pre = (struct store_pre){ .kind = PRE_VERSION, .version = version };
-	rport(sp)->inflight++;
-	txn_start(rport(sp), &co->txn);
-	return 0;
 }

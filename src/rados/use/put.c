@@ -383,7 +383,21 @@ fill_record(const struct rput *rp, struct record *r)
 	};
 }
 
-/* The key that the record lies at is the last of those looked at. */
+/* Opens the upload of the part again: the gateway that closed the upload has ended. Returns 0 or -ENOMEM. */
+static int
+open_upload(struct txn *t, struct upload *u)
+{
+	struct bytes value;
+
+	u->closer = 0;
+	u->close = (struct rid){ 0 };
+	if (!bytes_new(&value, upload_bytes(u)))
+		return -ENOMEM;
+	upload_encode(value.p, u);
+	txn_set(t, 0, value);
+	return 0;
+}
+
 static enum txn_say
 put_record(struct rput *rp, const struct record *old)
 {
@@ -392,60 +406,38 @@ put_record(struct rput *rp, const struct record *old)
 
 	check(rp->committing && rp->writes == 0);
 	fill_record(rp, &new);
-	t->delta.objects = !rp->is_part && !old;
-	t->delta.bytes = (int64_t)(counted(rp, new.size_bytes) - (old ? counted(rp, old->size_bytes) : 0));
 	new.version = record_next_version(old);
 	rp->put->version = new.version;
 	fault_point("put.decided");
 	return txn_put_record(t, t->key_nr - 1, &new, old);
 }
 
-/* Of an upload: 0, -ENOENT, -EINPROGRESS (it is being closed), -EBADMSG. */
-static int
-judge_upload(struct txn *t)
-{
-	struct bytes value;
-	struct upload u;
-	int e;
-
-	if (!t->key[0].old.p)
-		return -ENOENT;
-	e = upload_decode(t->key[0].old.p, t->key[0].old.len, &u);
-	if (e < 0 || !u.closer)
-		return e;
-	if (gateway_is_alive(t->port->st, u.closer))
-		return -EINPROGRESS;
-	/* Who was at it is dead: it is open again, and what may still come of that one loses. */
-	u.closer = 0;
-	u.close = (struct rid){ 0 };
-	if (!bytes_new(&value, upload_bytes(&u)))
-		return -ENOMEM;
-	upload_encode(value.p, &u);
-	txn_set(t, 0, value);
-	return 0;
-}
-
 static enum txn_say
 decide(struct txn *t)
 {
 	struct rput *rp = container_of(t, struct rput, txn);
-	const struct bytes *there = &t->key[t->key_nr - 1].old;
-	struct record rec, *old = NULL;
+	const struct model_op op = { .act = rp->is_part ? MODEL_PUT_PART : MODEL_PUT,
+				     .pre = &rp->commit.pre,
+				     .size_bytes = rp->put->size_bytes };
+	struct rows rows = { .txn = t };
+	struct model_answer a;
+	enum txn_say say;
 
-	/* What is to be named has to be there first. */
+	/* The data is written before a record names the data. */
 	if (rp->writes) {
 		rp->waits = true;
 		return TXN_LATER;
 	}
 	t->result = rp->write_error;
-	if (t->result == 0 && there->p)
-		t->result = record_decode(there->p, there->len, old = &rec);
 	if (t->result < 0)
 		return TXN_OVER;
-	t->result = rp->is_part ? judge_upload(t) : record_judge(&rp->commit.pre, old);
-	if (t->result == -EINPROGRESS)
-		return TXN_AGAIN;
-	return t->result < 0 ? TXN_OVER : put_record(rp, old);
+	say = rows_decide(&rows, &op, &a);
+	if (say != TXN_COMMIT)
+		return say;
+	t->delta = a.usage;
+	if (rows.upload.closer)
+		t->result = open_upload(t, &rows.upload);
+	return t->result < 0 ? TXN_OVER : put_record(rp, a.replaces ? &rows.old : NULL);
 }
 
 static void

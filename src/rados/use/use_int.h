@@ -7,7 +7,31 @@
 
 #include "rados/io/rados_int.h"
 
-/* ---- object.c: reading data objects ---- */
+#include "model/decide.h"
+
+/* ---- decide.c: rows of a transaction, for the object model ---- */
+
+/* A view of the rows that a transaction has read: key 0: the upload, for operations on uploads and parts; last key:
+ * the object or part. Zero but for the fields that the caller sets. */
+struct rows {
+	struct model_view view;
+	/* set by the caller */
+	struct txn *txn;
+	const struct rid *act;    /* act that has closed the upload; NULL: none */
+	struct model_view *parts; /* COMPLETE: view of the parts */
+	uint64_t upload_bytes;    /* COMPLETE, ABORT: bytes that the parts count for */
+	/* set by rows_decide(), if the row exists; they refer to the values of the transaction */
+	struct record old;
+	struct upload upload;
+};
+
+/* Decides an operation on an object, an upload or a part, for decide() of a transaction. Returns TXN_COMMIT if the
+ * caller has to change rows; TXN_OVER, with t->result; or TXN_AGAIN. */
+enum txn_say rows_decide(struct rows *rows, const struct model_op *op, struct model_answer *ret);
+/* Returns the version of the record that replaces old; NULL: replaces none. */
+uint64_t record_next_version(const struct record *old);
+
+/* ---- data.c: reads of data objects ---- */
 
 /* A read of one data object, and of its trailer where the CRCs are there. */
 struct data_read {
@@ -91,8 +115,6 @@ int rstore_set_attrs(struct store_port *p, const struct store_key *k, uint64_t v
 		     uint32_t attrs_len, struct store_del *op);
 /* Judges what is to be written against what is there (NULL: nothing).  0, or what store.h says. */
 int record_judge(const struct store_pre *pre, const struct record *old);
-/* Returns the version of what takes the place of old (NULL: of nothing). */
-uint64_t record_next_version(const struct record *old);
 
 int rstore_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
 			 uint32_t attrs_len, struct store_upload *u);

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shows the rows that a transaction has read to the object model; see model/decide.h. */
+#include "rados/use/use_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+
+uint64_t
+record_next_version(const struct record *old)
+{
+	uint64_t now = clock_wall_ns();
+
+	return old && old->version >= now ? old->version + 1 : now;
+}
+
+int
+record_judge(const struct store_pre *pre, const struct record *old)
+{
+	const struct model_record there = { .version = old ? old->version : 0,
+					    .etag = old ? old->etag : (struct store_etag){ .parts = 0 } };
+
+	return model_judge_pre(pre, old ? &there : NULL);
+}
+
+/* The object or part is the last key, because the keys before it are conditions. */
+static int
+find_old(struct rows *rows, struct model_record *ret_record)
+{
+	const struct bytes *row = &rows->txn->key[rows->txn->key_nr - 1].old;
+	int e = row->p ? record_decode(row->p, row->len, &rows->old) : 0;
+
+	if (!row->p || e < 0)
+		return e;
+	*ret_record = (struct model_record){ .version = rows->old.version,
+					     .size_bytes = rows->old.size_bytes,
+					     .crc64 = rows->old.crc64,
+					     .etag = rows->old.etag };
+	return 1;
+}
+
+/* An upload that a running gateway completes or aborts is not known until that gateway has ended or opened it. An
+ * upload whose closer has ended is open again: the commit compares the row, so what may still come of the closer
+ * loses. */
+static int
+find_upload(struct rows *rows, struct model_record *ret_record)
+{
+	const struct txn *t = rows->txn;
+	const struct bytes *row = &t->key[0].old;
+	struct upload *u = &rows->upload;
+	int e = row->p ? upload_decode(row->p, row->len, u) : 0;
+
+	if (!row->p || e < 0)
+		return e;
+	if (u->closer && !(rows->act && rid_same(u->close, *rows->act)) &&
+	    gateway_is_alive(t->port->st, u->closer))
+		return -EINPROGRESS;
+	*ret_record = (struct model_record){ .version = 1, .size_bytes = rows->upload_bytes };
+	return 1;
+}
+
+static int
+find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_record *ret_record)
+{
+	struct rows *rows = container_of(v, struct rows, view);
+
+	switch (kind) {
+	case MODEL_BUCKET:
+		/* The look at the shard has proved the bucket. All rows of a shard belong to one bucket, and end
+		 * with it, so its version is lower than theirs. */
+		*ret_record = (struct model_record){ .copies = 1 };
+		return 1;
+	case MODEL_UPLOAD:
+		return find_upload(rows, ret_record);
+	case MODEL_PART:
+		if (rows->parts)
+			return rows->parts->find(rows->parts, kind, number, ret_record);
+		break;
+	default:
+		check(kind == MODEL_OBJECT);
+		break;
+	}
+	return find_old(rows, ret_record);
+}
+
+enum txn_say
+rows_decide(struct rows *rows, const struct model_op *op, struct model_answer *ret)
+{
+	struct txn *t = rows->txn;
+	bool changes;
+
+	check(t->object && op->act < MODEL_MAKE_BUCKET);
+	rows->view.find = find;
+	changes = model_decide(op, &rows->view, ret);
+	t->result = ret->result;
+	return changes ? TXN_COMMIT : ret->result == -EINPROGRESS ? TXN_AGAIN : TXN_OVER;
+}
