@@ -45,9 +45,10 @@ judge_kind(const struct store_pre *pre, const struct model_record *there)
 	}
 }
 
-/* The condition of the caller precedes `keep`: a caller that requires an absent object learns that it exists. */
-int
-model_judge_pre(const struct store_pre *pre, const struct model_record *there)
+/* Compares a precondition with an object; there NULL: no object. The condition of the caller precedes `keep`: a
+ * caller that requires an absent object learns that it exists. */
+static int
+judge_pre(const struct store_pre *pre, const struct model_record *there)
 {
 	int e = judge_kind(pre, there);
 
@@ -72,8 +73,8 @@ model_check_list(struct store_complete *c)
 	return 0;
 }
 
-static bool
-is_part(const struct store_part_ref *ref, const struct model_record *part)
+bool
+model_is_part(const struct store_part_ref *ref, const struct model_record *part)
 {
 	return same_etag(&ref->etag, &part->etag) && (!ref->version || ref->version == part->version);
 }
@@ -91,7 +92,7 @@ model_judge_parts(const struct store_complete *c, struct model_view *v, bool add
 		ret->bad = i;
 		if (r < 0)
 			return r;
-		if (r == 0 || !is_part(&c->parts[i], &part))
+		if (r == 0 || !model_is_part(&c->parts[i], &part))
 			return -EBADR;
 		if (i + 1 < c->part_nr && part.size_bytes < c->part_min_bytes)
 			return -EMSGSIZE;
@@ -133,7 +134,7 @@ judge_object(struct decision *d)
 {
 	const struct model_answer *a = d->answer;
 
-	return d->op->pre ? model_judge_pre(d->op->pre, a->replaces ? &a->old : NULL) : 0;
+	return d->op->pre ? judge_pre(d->op->pre, a->replaces ? &a->old : NULL) : 0;
 }
 
 /* Returns 0 if the upload of the operation exists and belongs to this bucket; -ENOENT; or an error of the view. */

@@ -108,12 +108,11 @@ struct model_answer {
 /* Decides an operation. Returns true if records change; false: ret->result is the result of the operation. */
 bool model_decide(const struct model_op *op, struct model_view *v, struct model_answer *ret);
 
-/* Compares a precondition with an object; there NULL: no object. Returns 0, -EEXIST, -ENOENT, -ESTALE or
- * -EPERM. */
-int model_judge_pre(const struct store_pre *pre, const struct model_record *there);
 /* Checks numbers and order of the parts in a list for a completion, before anything is looked up. Returns 0 or
  * -EINVAL, with the index of the part in c->bad. */
 int model_check_list(struct store_complete *c);
+/* Returns true if the part is the one that the entry of a list for a completion names; the number is not compared. */
+bool model_is_part(const struct store_part_ref *ref, const struct model_record *part);
 /* Compares the list of a completion with the parts of the view, and adds up their sizes, and, adds_crc, their
  * CRCs. Returns 0, -EBADR, -EMSGSIZE, -ERANGE, -EILSEQ, or an error of the view. */
 int model_judge_parts(const struct store_complete *c, struct model_view *v, bool adds_crc,

@@ -15,15 +15,6 @@ record_next_version(const struct record *old)
 	return old && old->version >= now ? old->version + 1 : now;
 }
 
-int
-record_judge(const struct store_pre *pre, const struct record *old)
-{
-	const struct model_record there = { .version = old ? old->version : 0,
-					    .etag = old ? old->etag : (struct store_etag){ .parts = 0 } };
-
-	return model_judge_pre(pre, old ? &there : NULL);
-}
-
 /* The object or part is the last key, because the keys before it are conditions. */
 static int
 find_old(struct rows *rows, struct model_record *ret_record)

@@ -31,6 +31,31 @@ enum txn_say rows_decide(struct rows *rows, const struct model_op *op, struct mo
 /* Returns the version of the record that replaces old; NULL: replaces none. */
 uint64_t record_next_version(const struct record *old);
 
+/* ---- found.c: the parts of an upload that is completed or aborted ---- */
+
+struct found;
+struct found_parts {
+	struct found *found;
+	uint32_t nr, cap;
+	uint64_t bytes; /* number of bytes that the parts count for */
+};
+/* A view of the parts alone, which marks as used the parts that are found. */
+struct found_view {
+	struct model_view view;
+	const struct found_parts *parts;
+	uint32_t at; /* index of the next part, because the numbers ascend */
+};
+
+/* Adds the row of a part, in the order of the numbers; the row is copied. Returns 0, -ENOMEM or -EBADMSG. */
+int found_add(struct found_parts *fp, const char *key, size_t key_len, const char *val, size_t val_len);
+void found_free(struct found_parts *fp);
+struct found_view found_view(const struct found_parts *fp);
+/* Encodes the used parts for the record of the object; the caller frees the list. Returns 0 or -ENOMEM. */
+int found_encode(const struct found_parts *fp, struct bytes *ret_list);
+/* Adds to a change that the rows of all parts are removed, and that the data of unused parts is garbage. Returns 0
+ * or -errno. */
+int found_remove(const struct found_parts *fp, struct txn *t, const uint8_t id[STORE_UPLOAD_ID_BYTES]);
+
 /* ---- data.c: reads of data objects ---- */
 
 /* A read of one data object, and of its trailer where the CRCs are there. */
@@ -113,8 +138,6 @@ int rstore_delete(struct store_port *p, const struct store_key *k, const struct 
 		  struct store_del *del);
 int rstore_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
 		     uint32_t attrs_len, struct store_del *op);
-/* Judges what is to be written against what is there (NULL: nothing).  0, or what store.h says. */
-int record_judge(const struct store_pre *pre, const struct record *old);
 
 int rstore_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
 			 uint32_t attrs_len, struct store_upload *u);

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ends of uploads: completions and aborts.
+ *
+ * The gateway that completes or aborts an upload closes the upload first: the row of the upload names the act.
+ * Parts are refused from then on, so the list of parts that is read next is final, however many pages it has. Then
+ * one change removes all rows of the upload from the index. An upload whose closer has ended may be closed by
+ * another gateway.
+ */
+#include "rados/use/use_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MAP_NAME 40 /* bytes of the name of a map */
+
+struct close_op {
+	struct txn txn; /* key 0: the upload; COMPLETE: key 1: the object */
+	struct rport *port;
+	struct store_complete *c; /* NULL: the upload is aborted */
+	struct store_upload *u;
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	struct rid act; /* id of the closing, of the record and of the map */
+	struct page page;
+	char after[OMAP_KEY_MAX], prefix[OMAP_KEY_MAX];
+	struct found_parts found;
+	uint64_t size_bytes, crc64; /* of the object */
+	struct bytes list;          /* the parts, encoded */
+	bool has_map;
+	bool is_map_left; /* the map is written, and no record names it */
+	struct call call; /* read or write of the map */
+	size_t got;
+	int rv;
+	struct bytes there; /* the record of the object that this upload became */
+	int said;           /* the result, after the upload is open again */
+};
+
+static void remove_map(struct close_op *co, int result);
+
+static void
+close_end(struct close_op *co, int result)
+{
+	struct rport *p = co->port;
+	struct store_op *op = co->c ? &co->c->op : &co->u->op;
+
+	/* After a takeover the other gateway removes the map. */
+	if (co->is_map_left && result != -ESHUTDOWN) {
+		remove_map(co, result);
+		return;
+	}
+	found_free(&co->found);
+	free(co->list.p);
+	free(co->there.p);
+	gateway_id_over(p->st, co->act);
+	txn_fini(&co->txn);
+	free(co);
+	rop_end(p, op, result);
+}
+
+static int
+add_keys(struct close_op *co)
+{
+	struct txn *t = &co->txn;
+	char key[OMAP_KEY_MAX];
+	int e = txn_add_key(t, key, key_upload(key, t->object, t->object_len, co->id));
+
+	return e < 0 || !co->c ? e : txn_add_object(t);
+}
+
+/* Begins another change of the upload, after the change before has ended. */
+static void
+change(struct close_op *co, enum txn_say (*decide)(struct txn *t), void (*over)(struct txn *t))
+{
+	struct txn *t = &co->txn;
+
+	txn_renew(t);
+	t->decide = decide;
+	t->over = over;
+	if (add_keys(co) < 0) {
+		close_end(co, -ENOMEM);
+		return;
+	}
+	txn_start(co->port, t);
+}
+
+/* Returns true if the upload is closed by this act. */
+static bool
+is_ours(const struct txn *t, const struct close_op *co, struct upload *ret_upload)
+{
+	return t->key[0].old.p && upload_decode(t->key[0].old.p, t->key[0].old.len, ret_upload) == 0 &&
+	       ret_upload->closer == co->act.instance && rid_same(ret_upload->close, co->act);
+}
+
+static enum txn_say
+set_upload(struct txn *t, const struct upload *u)
+{
+	struct bytes value;
+
+	if (!bytes_new(&value, upload_bytes(u))) {
+		t->result = -ENOMEM;
+		return TXN_OVER;
+	}
+	upload_encode(value.p, u);
+	txn_set(t, 0, value);
+	t->result = 0;
+	return TXN_COMMIT;
+}
+
+/* -- the upload is opened again after an error -- */
+
+static enum txn_say
+decide_open_again(struct txn *t)
+{
+	struct close_op *co = container_of(t, struct close_op, txn);
+	struct upload u;
+
+	t->result = 0;
+	if (!is_ours(t, co, &u))
+		return TXN_OVER;
+	u.closer = 0;
+	u.close = (struct rid){ 0 };
+	return set_upload(t, &u);
+}
+
+static void
+on_open_again(struct txn *t)
+{
+	struct close_op *co = container_of(t, struct close_op, txn);
+
+	close_end(co, co->said);
+}
+
+static void
+give_up(struct close_op *co, int result)
+{
+	co->said = result;
+	fault_point("complete.given_up");
+	if (result == -ESHUTDOWN)
+		close_end(co, result);
+	else
+		change(co, decide_open_again, on_open_again);
+}
+
+/* -- the last change: all rows of the upload are removed, and the object is set -- */
+
+/* Returns the operation of the model; list: with which the parts are compared, NULL: with none. */
+static struct model_op
+op_of(const struct close_op *co, const struct store_complete *list)
+{
+	if (!co->c)
+		return (struct model_op){ .act = MODEL_ABORT };
+	return (struct model_op){ .act = MODEL_COMPLETE, .pre = &co->c->pre, .complete = list };
+}
+
+static enum txn_say
+put_object(struct close_op *co, const struct record *old)
+{
+	struct store_complete *c = co->c;
+	struct record new = { .kind = co->has_map ? REC_MAP : REC_PARTS,
+			      .size_bytes = co->size_bytes,
+			      .crc64 = co->crc64,
+			      .mtime_ns = c->meta.mtime_ns ? c->meta.mtime_ns : clock_wall_ns(),
+			      .version = record_next_version(old),
+			      .id = co->act,
+			      .data = co->act,
+			      .etag = c->meta.etag,
+			      .attrs = c->meta.attrs,
+			      .attrs_len = c->meta.attrs_len,
+			      .upload_id = co->id,
+			      .part_nr = c->part_nr,
+			      .parts = (const uint8_t *)co->list.p,
+			      .parts_len = (uint32_t)co->list.len };
+
+	check(co->list.p && (co->has_map || co->list.len <= REC_PARTS_BYTES_MAX));
+	if (co->has_map)
+		new.parts_crc64 = crc64_nvme(0, co->list.p, co->list.len);
+	c->version = new.version;
+	c->size_bytes = new.size_bytes;
+	c->crc64 = new.crc64;
+	c->mtime_ns = new.mtime_ns;
+	c->etag = new.etag;
+	return txn_put_record(&co->txn, 1, &new, old);
+}
+
+static enum txn_say
+decide_last(struct txn *t)
+{
+	struct close_op *co = container_of(t, struct close_op, txn);
+	struct found_view fv = found_view(&co->found);
+	struct rows rows = { .txn = t, .act = &co->act, .parts = &fv.view, .upload_bytes = co->found.bytes };
+	const struct model_op op = op_of(co, co->c);
+	struct model_answer a;
+	enum txn_say say;
+	struct upload u;
+
+	if (!is_ours(t, co, &u)) {
+		/* Another gateway has taken over the upload of a gateway that seemed to have ended. */
+		t->result = -ECANCELED;
+		return TXN_OVER;
+	}
+	say = rows_decide(&rows, &op, &a);
+	if (say != TXN_COMMIT)
+		return say;
+	t->result = found_remove(&co->found, t, co->id);
+	if (t->result < 0)
+		return TXN_OVER;
+	txn_remove(t, 0);
+	fault_point(co->c ? "complete.decided" : "abort.decided");
+	t->delta = a.usage;
+	return co->c ? put_object(co, a.replaces ? &rows.old : NULL) : TXN_COMMIT;
+}
+
+static void
+on_last(struct txn *t)
+{
+	struct close_op *co = container_of(t, struct close_op, txn);
+
+	fault_point(co->c ? "complete.done" : "abort.done");
+	/* After -ECANCELED the change has either lost for good, or was made and has been followed by changes whose
+	 * garbage names the map. */
+	co->is_map_left &= t->result != 0 && t->result != -ECANCELED;
+	if (t->result == 0 || t->result == -ECANCELED || t->result == -ESHUTDOWN)
+		close_end(co, t->result);
+	else
+		give_up(co, t->result);
+}
+
+/* -- the map -- */
+
+static void
+on_map_written(struct call *c)
+{
+	struct close_op *co = container_of(c, struct close_op, call);
+
+	fault_point("complete.map_written");
+	co->is_map_left = true;
+	if (c->result < 0)
+		give_up(co, result_of(c->result));
+	else
+		change(co, decide_last, on_last);
+}
+
+static void
+map_name(struct rid id, char name[MAP_NAME])
+{
+	char text[RID_TEXT];
+
+	rid_text(text, id);
+	snprintf(name, MAP_NAME, "map.%s", text);
+}
+
+static void
+on_map_removed(struct call *c)
+{
+	struct close_op *co = container_of(c, struct close_op, call);
+
+	close_end(co, co->said);
+}
+
+/* Removes the map of a completion that has failed, and ends the operation. */
+static void
+remove_map(struct close_op *co, int result)
+{
+	rados_write_op_t op = rados_create_write_op();
+	char name[MAP_NAME];
+
+	check(co->has_map && co->is_map_left);
+	co->is_map_left = false;
+	co->said = result;
+	map_name(co->act, name);
+	rados_write_op_remove(op);
+	call_write(co->port, &co->call, POOL_META, name, op, 0, on_map_removed);
+}
+
+static void
+write_map(struct close_op *co)
+{
+	rados_write_op_t op = rados_create_write_op();
+	uint64_t crc = crc64_nvme(0, co->list.p, co->list.len);
+	char name[MAP_NAME];
+
+	check(co->has_map && !co->is_map_left && co->list.len > REC_PARTS_BYTES_MAX);
+	map_name(co->act, name);
+	rados_write_op_write_full(op, co->list.p, co->list.len);
+	rados_write_op_setxattr(op, XATTR_CRC, (const char *)&crc, sizeof crc);
+	txn_set_owner(op, &co->txn);
+	call_write(co->port, &co->call, POOL_META, name, op, co->list.len, on_map_written);
+}
+
+/* -- the parts -- */
+
+/* Compares the parts with the list of the completion, and encodes the parts of the object. */
+static int
+judge_parts(struct close_op *co)
+{
+	struct found_view fv = found_view(&co->found);
+	struct model_answer a;
+	int e = model_judge_parts(co->c, &fv.view, true, &a);
+
+	co->c->bad = a.bad;
+	if (e == 0)
+		e = found_encode(&co->found, &co->list);
+	co->size_bytes = a.size_bytes;
+	co->crc64 = a.crc64;
+	co->has_map = co->list.len > REC_PARTS_BYTES_MAX;
+	return e;
+}
+
+static void
+on_all_found(struct close_op *co)
+{
+	int e = co->c ? judge_parts(co) : 0;
+
+	fault_point("complete.judged");
+	if (e < 0)
+		give_up(co, e);
+	else if (co->has_map)
+		write_map(co);
+	else
+		change(co, decide_last, on_last);
+}
+
+static void
+on_parts(struct page *pg)
+{
+	struct close_op *co = container_of(pg, struct close_op, page);
+	const char *key, *val;
+	size_t key_len, val_len;
+	bool more = pg->more;
+	int e = pg->call.result;
+
+	while (e == 0 && page_next(pg, &key, &key_len, &val, &val_len)) {
+		e = found_add(&co->found, key, key_len, val, val_len);
+		if (e == 0)
+			key_part(co->after, co->id, key_part_number(key, key_len));
+	}
+	page_end(pg);
+	if (e < 0)
+		give_up(co, result_of(e));
+	else if (more)
+		page_read(co->port, pg, co->txn.shard->name, co->after, co->prefix, OMAP_PAGE, on_parts);
+	else
+		on_all_found(co);
+}
+
+static void
+on_closed(struct txn *t)
+{
+	struct close_op *co = container_of(t, struct close_op, txn);
+
+	if (t->result < 0) {
+		close_end(co, t->result);
+		return;
+	}
+	fault_point(co->c ? "complete.closed" : "abort.closed");
+	key_part(co->prefix, co->id, 0);
+	page_read(co->port, &co->page, t->shard->name, NULL, co->prefix, OMAP_PAGE, on_parts);
+}
+
+/* -- the same completion, sent again -- */
+
+static int
+judge_done(struct close_op *co, const struct record *r, const void *encoded, size_t len)
+{
+	struct store_complete *c = co->c;
+	struct part *parts;
+	int e;
+
+	check(c && r->part_nr == c->part_nr);
+	parts = calloc(r->part_nr, sizeof *parts);
+	e = parts ? parts_decode(encoded, len, r->part_nr, parts) : -ENOMEM;
+	for (uint32_t i = 0; e == 0 && i < r->part_nr; i++) {
+		const struct model_record part = { .version = parts[i].version, .etag = parts[i].etag };
+
+		if (parts[i].number != c->parts[i].number || !model_is_part(&c->parts[i], &part))
+			e = -ENOENT;
+	}
+	free(parts);
+	if (e < 0)
+		return e;
+	c->version = r->version;
+	c->size_bytes = r->size_bytes;
+	c->crc64 = r->crc64;
+	c->mtime_ns = r->mtime_ns;
+	c->etag = r->etag;
+	c->was_done = true;
+	return 0;
+}
+
+static void
+on_done_map(struct call *call)
+{
+	struct close_op *co = container_of(call, struct close_op, call);
+	struct record r;
+	int e = call->result < 0 ? call->result : co->rv;
+
+	if (e >= 0)
+		e = record_decode(co->there.p, co->there.len, &r);
+	if (e >= 0 && (co->got != co->list.len || crc64_nvme(0, co->list.p, co->list.len) != r.parts_crc64))
+		e = -EBADMSG;
+	if (e >= 0)
+		e = judge_done(co, &r, co->list.p, co->list.len);
+	close_end(co, result_of(e));
+}
+
+static void
+read_done_map(struct close_op *co, const struct record *r)
+{
+	char name[MAP_NAME];
+	rados_read_op_t op;
+
+	if (!bytes_new(&co->list, r->parts_len)) {
+		close_end(co, -ENOMEM);
+		return;
+	}
+	map_name(r->data, name);
+	op = rados_create_read_op();
+	rados_read_op_read(op, 0, co->list.len, co->list.p, &co->got, &co->rv);
+	call_read(co->port, &co->call, POOL_META, name, op, co->list.len, on_done_map);
+}
+
+static void
+on_first(struct txn *t)
+{
+	struct close_op *co = container_of(t, struct close_op, txn);
+	struct record r;
+
+	if (!co->there.p) {
+		on_closed(t);
+		return;
+	}
+	t->result = record_decode(co->there.p, co->there.len, &r);
+	if (t->result == 0 && r.kind == REC_MAP) {
+		read_done_map(co, &r);
+		return;
+	}
+	if (t->result == 0)
+		t->result = judge_done(co, &r, r.parts, r.parts_len);
+	close_end(co, t->result);
+}
+
+/* -- closing the upload -- */
+
+/* Looks, after the upload was not found, whether the object was completed from this upload and with this list. */
+static enum txn_say
+look_for_done(struct txn *t)
+{
+	struct close_op *co = container_of(t, struct close_op, txn);
+	struct record r;
+
+	t->result = -ENOENT;
+	if (!co->c || !t->key[1].old.p || record_decode(t->key[1].old.p, t->key[1].old.len, &r) < 0 ||
+	    (r.kind != REC_PARTS && r.kind != REC_MAP) || r.part_nr != co->c->part_nr ||
+	    memcmp(r.upload_id, co->id, sizeof co->id) != 0)
+		return TXN_OVER;
+	t->result = 0;
+	co->there = t->key[1].old;
+	t->key[1].old = (struct bytes){ 0 };
+	return TXN_OVER;
+}
+
+static enum txn_say
+decide_close(struct txn *t)
+{
+	struct close_op *co = container_of(t, struct close_op, txn);
+	struct rows rows = { .txn = t };
+	const struct model_op op = op_of(co, NULL);
+	struct model_answer a;
+	enum txn_say say;
+	struct upload u;
+
+	t->result = 0;
+	if (!t->key[0].old.p)
+		return look_for_done(t);
+	if (is_ours(t, co, &u))
+		return TXN_OVER;
+	say = rows_decide(&rows, &op, &a);
+	if (say != TXN_COMMIT)
+		return say;
+	rows.upload.closer = co->act.instance;
+	rows.upload.close = co->act;
+	return set_upload(t, &rows.upload);
+}
+
+static int
+start_close(struct rport *p, const struct store_key *k, const uint8_t *id, struct store_complete *c,
+	    struct store_upload *u)
+{
+	struct close_op *co = txn_op_new(sizeof *co, offsetof(struct close_op, txn), k);
+	int e = co ? gateway_id(p->st, &co->act) : -ENOMEM;
+
+	if (e < 0) {
+		free(co);
+		return e;
+	}
+	co->port = p;
+	co->c = c;
+	co->u = u;
+	memcpy(co->id, id, sizeof co->id);
+	p->inflight++;
+	change(co, decide_close, on_first);
+	return 0;
+}
+
+int
+rstore_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
+		    struct store_upload *u)
+{
+	u->op.port = sp;
+	return start_close(rport(sp), k, id, NULL, u);
+}
+
+int
+rstore_upload_complete(struct store_port *sp, const struct store_key *k,
+		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c)
+{
+	c->op.port = sp;
+	c->was_done = false;
+	c->version = c->size_bytes = c->crc64 = 0;
+	c->op.result = model_check_list(c);
+	if (c->op.result < 0)
+		return 1;
+	return start_close(rport(sp), k, id, c, NULL);
+}

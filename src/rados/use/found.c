@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of an upload that is completed or aborted. */
+#include "rados/use/use_int.h"
+
+#include "base/check.h"
+
+#include <errno.h>
+#include <string.h>
+
+struct found {
+	struct bytes value; /* the row */
+	struct record rec;
+	uint32_t number;
+	bool is_used; /* the list of the completion has the part */
+};
+
+int
+found_add(struct found_parts *fp, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	uint32_t number = key_part_number(key, key_len), cap;
+	struct found *f;
+	int e;
+
+	if (!number)
+		return -EBADMSG;
+	if (fp->nr == fp->cap) {
+		cap = fp->cap ? 2 * fp->cap : 16;
+		f = realloc(fp->found, cap * sizeof *f);
+		if (!f)
+			return -ENOMEM;
+		fp->found = f;
+		fp->cap = cap;
+	}
+	f = &fp->found[fp->nr];
+	*f = (struct found){ .number = number };
+	if (!bytes_new(&f->value, val_len))
+		return -ENOMEM;
+	fp->nr++;
+	memcpy(f->value.p, val, val_len);
+	e = record_decode(f->value.p, val_len, &f->rec);
+	if (e == 0)
+		fp->bytes += quota_part_bytes(f->rec.size_bytes);
+	return e;
+}
+
+void
+found_free(struct found_parts *fp)
+{
+	for (uint32_t i = 0; i < fp->nr; i++)
+		free(fp->found[i].value.p);
+	free(fp->found);
+}
+
+/* ---- the view ---- */
+
+static int
+find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_record *ret_record)
+{
+	struct found_view *fv = container_of(v, struct found_view, view);
+	const struct found_parts *fp = fv->parts;
+	struct found *f;
+
+	check(kind == MODEL_PART);
+	while (fv->at < fp->nr && fp->found[fv->at].number < number)
+		fv->at++;
+	if (fv->at == fp->nr || fp->found[fv->at].number != number)
+		return 0;
+	f = &fp->found[fv->at];
+	f->is_used = true;
+	*ret_record = (struct model_record){ .version = f->rec.version,
+					     .size_bytes = f->rec.size_bytes,
+					     .crc64 = f->rec.crc64,
+					     .etag = f->rec.etag };
+	return 1;
+}
+
+struct found_view
+found_view(const struct found_parts *fp)
+{
+	return (struct found_view){ .view.find = find, .parts = fp };
+}
+
+/* ---- changes ---- */
+
+static struct part
+part_of(const struct found *f)
+{
+	const struct record *r = &f->rec;
+
+	return (struct part){ .number = f->number,
+			      .attrs_len = r->attrs_len,
+			      .size_bytes = r->size_bytes,
+			      .crc64 = r->crc64,
+			      .mtime_ns = r->mtime_ns,
+			      .version = r->version,
+			      .etag = r->etag,
+			      .kind = r->kind,
+			      .data = r->data,
+			      .attrs = r->attrs,
+			      .inline_data = r->inline_data,
+			      .crcs = r->crcs,
+			      .crc_nr = r->crc_nr };
+}
+
+/* Encodes the used parts; out NULL: only counts. Returns the number of bytes. */
+static size_t
+encode(const struct found_parts *fp, char *out)
+{
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < fp->nr; i++) {
+		const struct part part = part_of(&fp->found[i]);
+
+		if (fp->found[i].is_used)
+			len += part_encode(out ? out + len : NULL, &part);
+	}
+	return len;
+}
+
+int
+found_encode(const struct found_parts *fp, struct bytes *ret_list)
+{
+	if (!bytes_new(ret_list, encode(fp, NULL)))
+		return -ENOMEM;
+	encode(fp, ret_list->p);
+	return 0;
+}
+
+int
+found_remove(const struct found_parts *fp, struct txn *t, const uint8_t id[STORE_UPLOAD_ID_BYTES])
+{
+	struct garbage_data *data = calloc(fp->nr + 1, sizeof *data);
+	char key[OMAP_KEY_MAX];
+	uint32_t nr = 0;
+	int e = data ? 0 : -ENOMEM;
+
+	for (uint32_t i = 0; e == 0 && i < fp->nr; i++) {
+		const struct found *f = &fp->found[i];
+
+		e = txn_more(t, key, key_part(key, id, f->number), (struct bytes){ 0 });
+		if (f->rec.kind == REC_DATA && !f->is_used)
+			data[nr++] = (struct garbage_data){ f->rec.data, f->rec.size_bytes };
+	}
+	if (e == 0)
+		e = txn_garbage_data(t, data, nr, NULL);
+	free(data);
+	return e;
+}
