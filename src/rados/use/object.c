@@ -11,16 +11,16 @@
 #include <stdio.h>
 #include <string.h>
 
-/* An open object: its record, and where its parts begin. */
+/* An open object. */
 struct robj {
 	struct rport *port;
 	struct bytes value, map;
 	struct record rec;
 	struct part *parts;
-	uint64_t *part_off; /* of each */
+	uint64_t *part_off; /* offsets of the parts in the object, in bytes */
 	uint64_t epoch;
 	uint32_t reads;
-	struct ahead *ahead; /* its bytes, which were read beside the look; until the first read */
+	struct ahead *ahead; /* bytes that were read during the look; NULL after the first read */
 };
 
 static struct robj *
@@ -51,7 +51,7 @@ struct open_op {
 	struct store_obj *obj;
 	struct robj *o;
 	bool is_to_read;
-	struct call call; /* of the map */
+	struct call call; /* read of the map */
 	size_t got;
 	int rv;
 };
@@ -85,7 +85,7 @@ open_end(struct open_op *oo, int result)
 	rop_end(p, &obj->op, result);
 }
 
-/* Takes the parts of the record apart. */
+/* Decodes the parts of the record. Returns 0, -ENOMEM or -EBADMSG. */
 static int
 take_parts(struct robj *o, const void *parts, size_t len)
 {
@@ -166,7 +166,7 @@ decide_open(struct txn *t)
 	}
 	if (oo->is_to_read)
 		o->ahead = ahead_judge(o->ahead, t, &o->rec);
-	/* The pin goes on until store_close(). */
+	/* The pin stays until store_close(). */
 	o->epoch = t->epoch;
 	t->is_pinned = false;
 	return TXN_OVER;
@@ -207,7 +207,7 @@ open_object(struct store_port *sp, const struct store_key *k, struct store_obj *
 	oo->txn.over = on_open_over;
 	p->inflight++;
 	txn_start(p, &oo->txn);
-	/* It ends later than here, always. */
+	/* The transaction ends after this function. */
 	if (is_to_read)
 		oo->o->ahead = ahead_begin(&oo->txn, want);
 	return 0;
@@ -286,9 +286,9 @@ rstore_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_p
 
 /* ---- read ---- */
 
-/* What has bytes of its own: the object, or one of its parts. */
+/* The bytes of an object without parts, or of one part. */
 struct extent {
-	uint64_t off, size_bytes; /* in the object */
+	uint64_t off, size_bytes; /* offset in the object, and size */
 	enum rec_kind kind;
 	struct rid data;
 	const void *inline_data;
@@ -296,7 +296,7 @@ struct extent {
 	uint32_t crc_nr;
 };
 
-/* off lies in the object. */
+/* Returns the extent that has the byte at off, which is in the object. */
 static struct extent
 extent_at(const struct robj *o, uint64_t off)
 {
@@ -308,7 +308,7 @@ extent_at(const struct robj *o, uint64_t off)
 		return (struct extent){
 			0, r->size_bytes, r->kind, r->data, r->inline_data, r->crcs, r->crc_nr
 		};
-	/* The last that does not begin behind it; empty ones in front of it begin at the same place. */
+	/* The last part that begins at or before off, because empty parts before it begin at the same offset. */
 	while (hi - lo > 1) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
@@ -331,16 +331,16 @@ rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint3
 	return data_read_plan(o->port->st, x.size_bytes, off - x.off, want, cap, ret_skew);
 }
 
-#define READ_CALLS 3 /* data objects of 2 MiB and more that STORE_READ bytes lie in */
+#define READ_CALLS 3 /* number of data objects, of at least 2 MiB, that have the bytes of a read */
 
 struct rread {
 	struct store_read *rd; /* NULL: cancelled */
 	struct robj *o;
 	struct extent x;
-	struct buf *buf; /* that was given, while it waits for what is read already */
+	struct buf *buf; /* buffer of the caller */
 	uint32_t len, left;
 	int result;
-	struct ahead *ahead; /* what it waits for instead of calls of its own */
+	struct ahead *ahead; /* the read waits for these bytes, and has no calls; NULL: has calls */
 	struct rread_call {
 		struct data_read dr;
 		struct rread *r;
@@ -366,7 +366,7 @@ on_read(struct call *c)
 	struct rread *r = rc->r;
 	struct rport *p = c->port;
 	struct store_read *rd = r->rd;
-	/* The buffer of one that was cancelled is somebody else's. */
+	/* The buffer of a cancelled read is used by others. */
 	int e = rd ? data_read_check(&rc->dr, r->x.crcs) : c->result, result;
 
 	if (rd && e == -EBADMSG)
@@ -400,7 +400,7 @@ send_reads(struct rread *r)
 	}
 }
 
-/* What was not read well beside the look is read again, which says what is wrong with it. */
+/* Ends the read, or reads again bytes that the read during the look has not brought: the second read shows the error. */
 static void
 on_ahead_back(void *cookie)
 {
@@ -421,7 +421,7 @@ on_ahead_back(void *cookie)
 	rop_end(p, &rd->op, len);
 }
 
-/* The range begins and ends at granules of what has the bytes, or with it. */
+/* Returns true if the range begins and ends at granules of the extent, or at the end of the extent. */
 static bool
 range_ok(const struct robj *o, const struct extent *x, uint64_t off, uint32_t len)
 {
@@ -455,7 +455,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 		rd->op.result = (int)len;
 		return 1;
 	}
-	/* Other bytes than were foreseen, or no place for them. */
+	/* The bytes that were read during the look are others, or do not fit into the buffer. */
 	o->ahead = NULL;
 	if (a && !ahead_fits(a, buf, off, len)) {
 		ahead_drop(a);
@@ -485,7 +485,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 		r->call[nr].r = r;
 		data_read_init(dr, p->st, x.data, x.size_bytes, !x.crc_nr, rel + at, len - at);
 		at += dr->len;
-		/* One read of both is less for an OSD than two; behind the buffer's bytes there is room. */
+		/* One read of data and trailer is cheaper for an OSD than two; the buffer has room for a trailer. */
 		if (at == len)
 			data_read_join(dr);
 	}
@@ -515,7 +515,7 @@ rstore_read_cancel(struct store_port *sp, struct store_read *rd)
 		free(r);
 		return true;
 	}
-	/* One that is on its way back already is waited for, which is not long. */
+	/* A call whose answer has come cannot be cancelled; the caller waits for it. */
 	for (int i = 0; i < READ_CALLS; i++) {
 		if (r->call[i].dr.call.comp)
 			all &= call_cancel(&r->call[i].dr.call);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * PUTs of objects and of parts: the data first, under a name that nobody knows, then one change of the index
- * that names it.
+ * PUTs of objects and of parts: first the data is written, under a new id, then one change of the index sets the
+ * record that names the id.
  *
- * Data objects are written in order, each once: pools that only take appends will do.  Where all is one piece,
- * the granules' CRCs lie in the record; else every data object ends with a trailer that has them, written with
- * its last bytes, for which there is room behind every buffer.  librados copies what is written when it is
- * called: so a trailer may even be put over bytes that follow in the buffer, for as long as the call takes.
+ * Data objects are written in order, each byte once, so pools that take appends only are enough. If the data is one
+ * piece, the CRCs of the granules are in the record. Otherwise every data object ends with a trailer that has the
+ * CRCs, written with the last bytes of the data object; every buffer has room for a trailer after its bytes.
+ * librados copies the bytes of a write during the call, so a trailer may replace bytes that follow in the buffer
+ * for the time of the call.
  */
 #include "rados/use/use_int.h"
 
@@ -18,7 +19,7 @@
 #include <string.h>
 
 struct rput {
-	struct txn txn; /* of the commit; its names follow the struct */
+	struct txn txn; /* the commit; the names of bucket and object follow the struct */
 	struct store_put *put;
 	struct rport *port;
 	struct rid id;
@@ -27,28 +28,28 @@ struct rput {
 	bool is_part;
 	uint8_t upload_id[STORE_UPLOAD_ID_BYTES];
 	uint32_t number;
-	/* The data so far. */
-	uint32_t n, at;    /* the data object that is written, and how much of it is */
-	uint32_t granules; /* of all; the first are in crcs, too */
+	/* The data that was written until now. */
+	uint32_t n, at;    /* number of the current data object, and bytes of it that are written */
+	uint32_t granules; /* number of granules; the CRCs of the first are in crcs, too */
 	uint8_t crcs[REC_CRCS_MAX * 8];
-	uint8_t *trailer; /* of the data object that is written */
+	uint8_t *trailer; /* of the current data object */
 	bool has_trailers, ended, committing;
-	bool is_aborted; /* by somebody who did not wait for the writes: put is not there any more */
-	uint32_t writes; /* under way */
+	bool is_aborted; /* the PUT was aborted before its writes ended, and put is not valid */
+	uint32_t writes; /* number of writes in progress */
 	uint64_t data_bytes;
 	int write_error;
 	/* The commit. */
 	struct store_commit commit;
 	char inline_data[STORE_INLINE_MAX];
-	bool waits; /* it has been looked, and the last write is not over */
+	bool waits; /* the look has ended before the last write */
 };
 
-/* One call of store_put_write(): a write of one data object, or of the two beside a border. */
+/* One call of store_put_write(): a write to one data object, or to two that follow each other. */
 struct rwrite {
-	struct store_write *w; /* NULL: what rode with the commit, or nobody waits for it any more */
+	struct store_write *w; /* NULL: no caller waits for the write */
 	struct rput *rp;
 	uint32_t nr, left;
-	uint64_t bytes; /* in all */
+	uint64_t bytes; /* number of bytes of both writes */
 	int result;
 	struct write_call {
 		struct call call;
@@ -56,7 +57,7 @@ struct rwrite {
 	} call[2];
 };
 
-/* Returns the bytes that an object or a part of that size counts. */
+/* Returns the number of bytes for which an object or a part is counted. */
 static uint64_t
 counted(const struct rput *rp, uint64_t size_bytes)
 {
@@ -72,10 +73,9 @@ rput(const struct store_put *put)
 	return rp;
 }
 
-/*
- * A write that was sent cannot be taken back, and its copy is librados' until the cluster answers, while the client tries again
- * with the buffer that it got back.  So what nobody waits for any more would grow without end where a placement group is down.
- */
+/* Returns true if writes without an answer have too many bytes. A write that was sent cannot be cancelled, and
+ * librados keeps a copy of its bytes until the cluster answers, also after the client has given up and tries again.
+ * Without a limit these copies would grow while a placement group is down. */
 static bool
 is_too_much(const struct rstore *st)
 {
@@ -96,7 +96,7 @@ count_written(struct rstore *st, uint64_t bytes)
 	check(was >= bytes);
 }
 
-/* Of one PUT, beside its data. */
+/* Returns the number of bytes that a PUT takes in addition to its data. */
 static uint64_t
 own_bytes(const struct rput *rp)
 {
@@ -199,7 +199,7 @@ take_crcs(struct rput *rp, const char *bytes, uint32_t len)
 
 static void on_written(struct call *c);
 
-/* Writes len bytes, which fit into the data object that is being written. */
+/* Writes len bytes, which fit into the current data object. */
 static void
 write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool last)
 {
@@ -212,7 +212,7 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 	take_crcs(rp, bytes, len);
 	rp->at += len;
 	if (rp->at == each || last) {
-		/* A short one that is the only one has its CRCs in the record. */
+		/* The CRCs of a single short data object are in the record. */
 		rp->has_trailers |= rp->put->size_bytes > STORE_PIECE;
 		more = rp->has_trailers ? trailer_bytes(rp->at) : 0;
 	}
@@ -243,7 +243,7 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 	}
 }
 
-/* 0, or nothing was begun. */
+/* Begins a write. Returns 0; or -EINVAL, -EAGAIN, -EDQUOT or -ENOMEM, and no write has begun. */
 static int
 write_piece(struct rput *rp, struct store_write *w, struct buf *buf, uint32_t len, bool last)
 {
@@ -254,10 +254,10 @@ write_piece(struct rput *rp, struct store_write *w, struct buf *buf, uint32_t le
 	check(len > 0 && len <= buf->cap_bytes && len <= STORE_PIECE && (last || len % STORE_GRANULE == 0));
 	if (rp->expect_bytes != STORE_SIZE_UNKNOWN && len > rp->expect_bytes - rp->put->size_bytes)
 		return -EINVAL;
-	/* Who has begun goes on: it holds buffers. */
+	/* A PUT that has begun continues, because it holds buffers. */
 	if (!rp->put->size_bytes && is_too_much(rp->port->st))
 		return -EAGAIN;
-	/* Without a length the reservation grows piece by piece. */
+	/* The reservation of a PUT without a length grows with each piece. */
 	if (rp->expect_bytes == STORE_SIZE_UNKNOWN) {
 		int e = usage_reserve(rp->port->st, rp->txn.bucket, rp->txn.bucket_len,
 				      counted(rp, rp->put->size_bytes + len), &rp->hold);
@@ -285,7 +285,7 @@ write_piece(struct rput *rp, struct store_write *w, struct buf *buf, uint32_t le
 
 static enum txn_say decide(struct txn *t);
 
-/* It was aborted, and nothing of it is under way. */
+/* Removes the data of an aborted PUT, after its last write has ended. */
 static void
 drop(struct rput *rp)
 {
@@ -327,7 +327,7 @@ rstore_write_cancel(struct store_port *sp, struct store_write *w)
 {
 	struct rwrite *rw;
 
-	/* librados has copied the bytes.  What is sent runs out, and is removed then. */
+	/* librados has copied the bytes. The write is not cancelled: its data is removed after the write has ended. */
 	memcpy(&rw, w->priv, sizeof rw);
 	rw->w = NULL;
 	rport(sp)->inflight--;
@@ -449,12 +449,11 @@ on_over(struct txn *t)
 	int result = t->result;
 
 	fault_point(result == 0 ? "put.committed" : "put.refused");
-	/* Where another one has taken over, the data is its to clean up. */
+	/* After a takeover the other gateway removes the data. */
 	if (result == 0)
 		gateway_id_over(p->st, rp->id);
 	else if (rp->writes)
-		rp->is_aborted =
-			true; /* what it looked up was given up: the data that is under way goes when it came */
+		rp->is_aborted = true; /* the look was given up: the data is removed after the last write */
 	else if (result != -ESHUTDOWN)
 		data_remove(p, rp->id, rp->data_bytes, true);
 	put->is_started = false;
@@ -463,7 +462,7 @@ on_over(struct txn *t)
 	rop_end(p, &put->op, result);
 }
 
-/* The end of data whose last piece did not say that it was: the trailer is missing. */
+/* Writes the missing trailer of data whose last piece was not marked as the last. Returns 0 or -ENOMEM. */
 static int
 end_data(struct rput *rp)
 {
@@ -483,7 +482,7 @@ end_data(struct rput *rp)
 	return 0;
 }
 
-/* What the caller says of the content, before anything more of it is written. */
+/* Compares size and CRC of the content with those that the caller expects. Returns 0, -EINVAL or -EILSEQ. */
 static int
 judge_content(const struct store_put *put, const struct store_commit *c, uint64_t expect_bytes)
 {

@@ -17,9 +17,9 @@ struct upload_op {
 	struct store_stat *stat;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	uint64_t ctime_ns;
-	const void *attrs; /* to be set */
+	const void *attrs; /* create: attributes, owned by the caller */
 	uint32_t attrs_len;
-	void *to; /* where they are to be copied */
+	void *to; /* stat: the attributes are copied to this memory */
 	uint32_t cap;
 };
 
@@ -109,7 +109,7 @@ rstore_upload_create(struct store_port *sp, const struct store_key *k, const voi
 	uo->attrs = attrs;
 	uo->attrs_len = attrs_len;
 	uo->ctime_ns = clock_wall_ns();
-	/* In the order in which they were made, of all gateways; and never twice. */
+	/* The ids of all gateways sort by the time of creation, and are unique. */
 	time = htobe64(uo->ctime_ns);
 	memcpy(uo->id, &time, 8);
 	half = htobe32(id.instance);
@@ -183,7 +183,7 @@ next_parts(struct parts_op *po)
 	uint32_t left = po->pl->max - po->given;
 
 	check(po->given <= po->pl->max);
-	/* One more says whether there are others. */
+	/* One entry more shows whether others follow. */
 	page_read(po->port, &po->page, po->txn.shard->name, po->after, po->prefix,
 		  left < OMAP_PAGE ? left + 1 : OMAP_PAGE, on_parts_page);
 }
@@ -219,7 +219,7 @@ give_entry(struct parts_op *po, const char *key, size_t key_len, const char *val
 
 static int start_parts(struct parts_op *po, void (*over)(struct txn *t));
 
-/* Its parts go with an upload: only if it is there still, what was read is all. */
+/* The list of parts is complete only if the upload still exists, because the parts end with their upload. */
 static void
 on_parts_over(struct txn *t)
 {
@@ -265,7 +265,7 @@ on_parts_looked(struct txn *t)
 		next_parts(po);
 }
 
-/* Looks whether the upload is there. */
+/* Looks up the upload. Returns 0 or -ENOMEM. */
 static int
 start_parts(struct parts_op *po, void (*over)(struct txn *t))
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the store on RADOS: objects, uploads and lists, as calls of store.h use rados/io/.  On the port's thread.
+ * Internal to the store on RADOS: objects, uploads and lists, made of calls of rados/io/. The thread of the port calls
+ * these functions.
  */
 #ifndef GANTRY_RADOS_USE_INT_H
 #define GANTRY_RADOS_USE_INT_H
@@ -58,56 +59,57 @@ int found_remove(const struct found_parts *fp, struct txn *t, const uint8_t id[S
 
 /* ---- data.c: reads of data objects ---- */
 
-/* A read of one data object, and of its trailer where the CRCs are there. */
+/* A read of one data object, and of its trailer if the data object has one. */
 struct data_read {
 	struct call call;
 	struct rid id;
 	uint32_t n, off, len, data_bytes; /* of the data object */
 	bool has_trailer;
-	uint32_t along; /* so much of the trailer is read with the bytes, and comes behind them */
+	uint32_t
+		along; /* number of bytes of the trailer that are read together with the data, and follow the data */
 	char *to;
 	uint8_t *trailer;
 	size_t got, trailer_got;
 	int rv, trailer_rv;
 };
 
-/* Says which data object of `size_bytes` of data has the byte at `from`, and what of it is read: up to len bytes. */
+/* Prepares a read of up to len bytes from the data object that has the byte `from` of the data. */
 void data_read_init(struct data_read *dr, const struct rstore *st, struct rid id, uint64_t size_bytes,
 		    bool has_trailer, uint64_t from, uint32_t len);
-/* Has it bring the trailer along, where that is behind its bytes; there is room for it in memory. */
+/* Reads the trailer together with the data, if the trailer follows; the memory has room for the trailer. */
 void data_read_join(struct data_read *dr);
-/* Sends it; trailer is for trailer_bytes() of a data object, where the bytes do not bring it along. */
+/* Sends a read. trailer: memory of trailer_bytes(), used if the trailer is not read together with the data. */
 void data_read_send(struct rport *p, struct data_read *dr, char *to, uint8_t *trailer,
 		    void (*back)(struct call *c));
-/* Checks what came by the CRCs of the record (without a trailer), or by the trailer's.  0 or -errno: -EBADMSG: damaged,
- * or missing. */
+/* Compares the data with the CRCs of the trailer, or, without a trailer, with those of the record. Returns 0; -EBADMSG:
+ * the data is damaged or missing; or -errno. */
 int data_read_check(const struct data_read *dr, const uint8_t *crcs);
 
-/* Says how a range is cut into reads, as store_read_plan(), of bytes that begin at `from` in data of that size. */
+/* Returns the length of the next read, as store_read_plan() does, of data of that size; the range begins at `from`. */
 uint32_t data_read_plan(const struct rstore *st, uint64_t size_bytes, uint64_t from, uint64_t want,
 			uint32_t cap, uint32_t *ret_skew);
 
-/* ---- ahead.c: bytes that are read beside the look ---- */
+/* ---- ahead.c: reads of bytes during the look ---- */
 
 struct ahead;
 
-/* Begins to read the first `want` bytes of what the object's record is remembered to name; the look at it is under way.  NULL:
- * nothing is read. */
+/* Begins to read the first `want` bytes of the data that the remembered record of the object names, during the look of t.
+ * Returns NULL if no read has begun. */
 struct ahead *ahead_begin(struct txn *t, uint64_t want);
-/* Judges by the record that the look found, NULL for none, and notes it.  Returns a if it reads what that names, else drops it.  a NULL
- * is fine. */
+/* Compares the read with the record that the look has found (NULL: none), and remembers the record. Returns a if a reads
+ * the data of the record; otherwise drops a. a may be NULL. */
 struct ahead *ahead_judge(struct ahead *a, const struct txn *t, const struct record *rec);
-/* Ends it, whatever still comes; NULL is fine. */
+/* Ends a read, also before its answer. a may be NULL. */
 void ahead_drop(struct ahead *a);
-/* Tells whether it brings just these bytes, in a buffer that can stand for that one. */
+/* Returns true if the read has exactly these bytes, in a buffer that can replace buf. */
 bool ahead_fits(const struct ahead *a, const struct buf *buf, uint64_t off, uint32_t len);
 bool ahead_is_back(const struct ahead *a);
-/* Has back() run when it is back, which it is not. */
+/* Makes back() run after the answer, which has not come. */
 void ahead_await(struct ahead *a, void (*back)(void *cookie), void *cookie);
-/* Ends one that is back, for a read into buf: its bytes are there, or in *ret_instead, which takes the place of buf.  False: they
- * are not there, or not those of these CRCs. */
+/* Ends a read whose answer has come, for a read into buf. Returns true if the bytes are in buf, or in *ret_instead, which
+ * replaces buf; false: the bytes are missing, or do not fit the CRCs. */
 bool ahead_take(struct ahead *a, struct buf *buf, const uint8_t *crcs, struct buf **ret_instead);
-/* Frees a port's buffers; nothing is being read. */
+/* Frees the buffers of a port, after its last read. */
 void ahead_end(struct rport *p);
 
 /* ---- calls of store.h, by file ---- */
