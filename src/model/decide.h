@@ -50,7 +50,7 @@ struct model_view {
 	/* Finds the record of a kind that the operation names; number: of a part, ascending from call to call.
 	 * Returns 1 with the record in *ret_record; 0: the record is absent; or an error, with which the
 	 * decision ends: -EINPROGRESS: the record is not known now, so the operation is decided again later;
-	 * -ENOMEM; -EBADMSG: the record is damaged. */
+	 * -EAGAIN: the record is not known, and the client tries again; -ENOMEM; -EBADMSG: the record is damaged. */
 	int (*find)(struct model_view *v, enum model_kind kind, uint32_t number,
 		    struct model_record *ret_record);
 	/* Returns 1 if the bucket has an object (or an upload) whose version is higher than `after`; 0: the

@@ -15,6 +15,7 @@
 #include "base/list.h"
 #include "rados/io/codec.h"
 #include "rados/io/fault.h"
+#include "model/decide.h"
 #include "store/ops.h"
 
 #include <pthread.h>
@@ -118,7 +119,7 @@ struct gateway {
 	_Atomic uint64_t beats, last_beat_ns, swept, gateways, dead_cleaned;
 };
 
-/* ---- buckets and their shards: bucket.c, shard.c ---- */
+/* ---- buckets and their shards: cache.c, shard.c ---- */
 
 /* One shard of a bucket's index, or the table of buckets: an object of the meta pool that commits go to. */
 struct rshard {
@@ -448,7 +449,7 @@ void recall_seen(struct recall_table *r, const struct rbucket *rb, const struct 
 bool recall_named(struct recall_table *r, const struct rbucket *rb, const struct txn_key *k,
 		  struct data_seen *ret_named);
 
-/* ---- bucket.c: the cache of buckets ---- */
+/* ---- cache.c: the cache of buckets ---- */
 
 /* Returns a cached bucket and takes a reference, or NULL. */
 struct rbucket *rbucket_get(struct rstore *st, const char *name, size_t len);
@@ -544,7 +545,21 @@ void gateway_addrs_key(char key[16], uint32_t instance);
 int gateway_start(struct rstore *st, char *err, size_t err_len);
 void gateway_stop(struct rstore *st);
 
-/* ---- bucket.c: calls of store.h ---- */
+/* ---- table.c: the table of buckets ---- */
+
+#define TABLE_KEY_MAX (2 + STORE_BUCKET_MAX)
+
+/* Writes the key of a bucket's row. kind: 'b': the bucket, 'a': its attributes, 'q': its quota. */
+void table_key(char key[TABLE_KEY_MAX], char kind, const char *name, size_t len);
+/* Adds a row of the bucket to a transaction. Returns 0 or -ENOMEM. */
+int table_add_key(struct txn *t, char kind, const char *name, size_t len);
+/* Reads the row of the bucket, key 0. Returns 0, -ENXIO or -EBADMSG. */
+int table_row(const struct txn *t, struct bucket_row *ret_row);
+/* Decides an operation on the bucket, for decide() of a transaction. Returns true if the caller has to change rows;
+ * false: t->result is the result. */
+bool table_decide(struct txn *t, const struct model_op *op, struct model_answer *ret);
+
+/* ---- bucket.c, table.c: calls of store.h ---- */
 
 int rstore_bucket_create(struct store_port *p, const char *name, size_t len,
 			 const struct store_bucket_spec *spec, struct store_del *op);

@@ -8,8 +8,6 @@
 
 #include "rados/io/rados_int.h"
 
-#include "model/decide.h"
-
 /* ---- decide.c: rows of a transaction, for the object model ---- */
 
 /* A view of the rows that a transaction has read: key 0: the upload, for operations on uploads and parts; last key:

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of buckets, an object of the meta pool: looks, attributes and quotas. */
+#include "rados/io/rados_int.h"
+
+#include "base/check.h"
+#include "base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+
+#define THERE_NS NS_PER_S
+
+/* ---- rows ---- */
+
+void
+table_key(char key[TABLE_KEY_MAX], char kind, const char *name, size_t len)
+{
+	check(len <= STORE_BUCKET_MAX);
+	key[0] = kind;
+	memcpy(key + 1, name, len);
+	key[1 + len] = 0;
+}
+
+int
+table_add_key(struct txn *t, char kind, const char *name, size_t len)
+{
+	char key[TABLE_KEY_MAX];
+
+	table_key(key, kind, name, len);
+	return txn_add_key(t, key, len + 1);
+}
+
+int
+table_row(const struct txn *t, struct bucket_row *ret_row)
+{
+	int e = t->key[0].old.p ? bucket_decode(t->key[0].old.p, t->key[0].old.len, ret_row) : -ENXIO;
+
+	return e == 0 && ret_row->state == BUCKET_MAKING ? -ENXIO : e;
+}
+
+/* ---- decisions ---- */
+
+/* A view of the rows that a transaction has read: key 0: the bucket; key 1: its attributes. */
+struct table_view {
+	struct model_view view;
+	const struct txn *txn;
+	enum model_act act;
+};
+
+static int
+find_bucket(const struct table_view *tv, struct model_record *ret_record)
+{
+	const struct bytes *value = &tv->txn->key[0].old;
+	struct bucket_row row;
+	int e = value->p ? bucket_decode(value->p, value->len, &row) : 0;
+
+	if (!value->p || e < 0)
+		return e;
+	/* A bucket exists until its removal has ended, but cannot be created before. */
+	if (row.state != BUCKET_THERE && tv->act == MODEL_MAKE_BUCKET)
+		return -EAGAIN;
+	/* The attributes end with their bucket, so its version is lower than theirs. */
+	*ret_record = (struct model_record){ .copies = 1 };
+	return row.state != BUCKET_MAKING;
+}
+
+static int
+find_attrs(const struct table_view *tv, struct model_record *ret_record)
+{
+	const struct bytes *value = &tv->txn->key[1].old;
+	const void *attrs;
+	uint32_t len;
+	int e;
+
+	*ret_record = (struct model_record){ 0 };
+	if (!value->p)
+		return 0;
+	e = battrs_decode(value->p, value->len, &ret_record->version, &attrs, &len);
+	return e < 0 ? e : 1;
+}
+
+static int
+find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_record *ret_record)
+{
+	const struct table_view *tv = container_of(v, struct table_view, view);
+
+	(void)number;
+	return kind == MODEL_BUCKET ? find_bucket(tv, ret_record) : find_attrs(tv, ret_record);
+}
+
+bool
+table_decide(struct txn *t, const struct model_op *op, struct model_answer *ret)
+{
+	struct table_view tv = { .view.find = find, .txn = t, .act = op->act };
+	bool changes;
+
+	check(op->act == MODEL_MAKE_BUCKET || op->act == MODEL_SET_BUCKET_ATTRS);
+	changes = model_decide(op, &tv.view, ret);
+	t->result = ret->result;
+	return changes;
+}
+
+/* ---- looks at the table ---- */
+
+struct bucket_look {
+	struct txn txn;
+	struct store_stat *stat;
+	void *attrs;
+	uint32_t cap;
+};
+
+static enum txn_say
+decide_look(struct txn *t)
+{
+	struct bucket_look *bl = container_of(t, struct bucket_look, txn);
+	struct bucket_row row;
+	const void *attrs;
+
+	t->result = table_row(t, &row);
+	if (t->result < 0)
+		return TXN_OVER;
+	quota_fill_stat(t->port->st->book, t->key[0].key + 1, t->key[0].len - 1u, bl->stat);
+	bl->stat->ctime_ns = row.ctime_ns;
+	bl->stat->copies = 1;
+	bl->stat->version = 0;
+	bl->stat->attrs_len = 0;
+	if (t->key_nr == 2 && t->key[1].old.p) {
+		t->result = battrs_decode(t->key[1].old.p, t->key[1].old.len, &bl->stat->version, &attrs,
+					  &bl->stat->attrs_len);
+		if (t->result == 0 && bl->attrs && bl->stat->attrs_len)
+			memcpy(bl->attrs, attrs,
+			       bl->cap < bl->stat->attrs_len ? bl->cap : bl->stat->attrs_len);
+	}
+	return TXN_OVER;
+}
+
+static void
+on_look_over(struct txn *t)
+{
+	struct bucket_look *bl = container_of(t, struct bucket_look, txn);
+	struct rport *p = t->port;
+	struct store_op *op = &bl->stat->op;
+	int result = t->result;
+
+	txn_fini(t);
+	free(bl);
+	rop_end(p, op, result);
+}
+
+static int
+start_look(struct store_port *sp, const char *name, size_t len, struct store_stat *st, bool with_attrs,
+	   void *attrs, uint32_t cap)
+{
+	struct rport *p = rport(sp);
+	struct bucket_look *bl = calloc(1, sizeof *bl);
+
+	st->op.port = sp;
+	if (!bl || table_add_key(&bl->txn, 'b', name, len) < 0 ||
+	    (with_attrs && table_add_key(&bl->txn, 'a', name, len) < 0)) {
+		if (bl)
+			txn_fini(&bl->txn);
+		free(bl);
+		return -ENOMEM;
+	}
+	bl->stat = st;
+	bl->attrs = attrs;
+	bl->cap = cap;
+	bl->txn.decide = decide_look;
+	bl->txn.over = on_look_over;
+	p->inflight++;
+	txn_start(p, &bl->txn);
+	return 0;
+}
+
+int
+rstore_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st)
+{
+	return start_look(sp, name, len, st, false, NULL, 0);
+}
+
+bool
+rstore_bucket_was_there(struct store_port *sp, const char *name, size_t len)
+{
+	struct rbucket *rb = rbucket_get(rport(sp)->st, name, len);
+	bool was = rb && clock_ns() - atomic_load_explicit(&rb->there_ns, memory_order_relaxed) < THERE_NS;
+
+	if (rb)
+		rbucket_release(rb);
+	return was;
+}
+
+int
+rstore_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
+			struct store_stat *st)
+{
+	return start_look(sp, name, len, st, true, attrs, cap);
+}
+
+/* ---- attributes ---- */
+
+struct battrs_op {
+	struct txn txn;
+	struct store_bucket_set *op;
+	uint64_t version;
+	const void *attrs;
+	uint32_t attrs_len;
+	struct quota_plan plan;
+};
+
+static enum txn_say
+decide_attrs(struct txn *t)
+{
+	struct battrs_op *bo = container_of(t, struct battrs_op, txn);
+	const struct model_op op = { .act = MODEL_SET_BUCKET_ATTRS,
+				     .version = bo->version,
+				     .removes = bo->attrs_len == 0 };
+	struct model_answer a;
+	uint64_t now = clock_wall_ns();
+	struct bytes value;
+	bool changes = table_decide(t, &op, &a);
+
+	if (t->result == 0)
+		t->result = usage_plan_docs(t->port->st, t->key[0].key + 1, t->key[0].len - 1u, bo->attrs_len,
+					    &bo->plan);
+	if (t->result < 0 || !changes)
+		return TXN_OVER;
+	if (op.removes) {
+		txn_remove(t, 1);
+		return TXN_COMMIT;
+	}
+	if (!bytes_new(&value, battrs_bytes(bo->attrs_len))) {
+		t->result = -ENOMEM;
+		return TXN_OVER;
+	}
+	battrs_encode(value.p, now > a.old.version ? now : a.old.version + 1, bo->attrs, bo->attrs_len);
+	txn_set(t, 1, value);
+	return TXN_COMMIT;
+}
+
+static void
+on_attrs_over(struct txn *t)
+{
+	struct battrs_op *bo = container_of(t, struct battrs_op, txn);
+	struct rport *p = t->port;
+	struct store_op *op = &bo->op->op;
+	int result = t->result;
+
+	if (result == 0)
+		usage_set_docs(p->st, t->key[0].key + 1, t->key[0].len - 1u, bo->attrs_len);
+	usage_plan_end(p->st, t->key[0].key + 1, t->key[0].len - 1u, &bo->plan);
+	txn_fini(t);
+	free(bo);
+	rop_end(p, op, result);
+}
+
+int
+rstore_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,
+			const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
+{
+	struct rport *p = rport(sp);
+	struct battrs_op *bo = calloc(1, sizeof *bo);
+
+	op->op.port = sp;
+	if (!bo || table_add_key(&bo->txn, 'b', name, len) < 0 ||
+	    table_add_key(&bo->txn, 'a', name, len) < 0) {
+		if (bo)
+			txn_fini(&bo->txn);
+		free(bo);
+		return -ENOMEM;
+	}
+	bo->op = op;
+	bo->version = version;
+	bo->attrs = attrs;
+	bo->attrs_len = attrs_len;
+	bo->txn.decide = decide_attrs;
+	bo->txn.over = on_attrs_over;
+	p->inflight++;
+	txn_start(p, &bo->txn);
+	return 0;
+}
+
+/* ---- quotas ---- */
+
+struct bound_op {
+	struct txn txn;
+	struct store_bucket_set *op;
+	struct store_use max;
+};
+
+static enum txn_say
+decide_bound(struct txn *t)
+{
+	struct bound_op *bo = container_of(t, struct bound_op, txn);
+	struct bucket_row row;
+	struct bytes value;
+
+	t->result = table_row(t, &row);
+	if (t->result < 0)
+		return TXN_OVER;
+	if (bo->max.objects == STORE_UNBOUNDED && bo->max.bytes == STORE_UNBOUNDED &&
+	    bo->max.uploads == STORE_UNBOUNDED) {
+		txn_remove(t, 1);
+		return TXN_COMMIT;
+	}
+	if (!bytes_new(&value, BOUND_BYTES)) {
+		t->result = -ENOMEM;
+		return TXN_OVER;
+	}
+	bound_encode((uint8_t *)value.p, &bo->max);
+	txn_set(t, 1, value);
+	return TXN_COMMIT;
+}
+
+static void
+on_bound_over(struct txn *t)
+{
+	struct bound_op *bo = container_of(t, struct bound_op, txn);
+	struct rport *p = t->port;
+	struct store_op *op = &bo->op->op;
+	int result = t->result;
+
+	if (result == 0)
+		usage_bound(p->st, t->key[0].key + 1, t->key[0].len - 1u, &bo->max);
+	txn_fini(t);
+	free(bo);
+	rop_end(p, op, result);
+}
+
+int
+rstore_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
+			struct store_bucket_set *op)
+{
+	struct rport *p = rport(sp);
+	struct bound_op *bo = calloc(1, sizeof *bo);
+
+	op->op.port = sp;
+	if (!bo || table_add_key(&bo->txn, 'b', name, len) < 0 ||
+	    table_add_key(&bo->txn, 'q', name, len) < 0) {
+		if (bo)
+			txn_fini(&bo->txn);
+		free(bo);
+		return -ENOMEM;
+	}
+	bo->op = op;
+	bo->max = *max;
+	bo->txn.decide = decide_bound;
+	bo->txn.over = on_bound_over;
+	p->inflight++;
+	txn_start(p, &bo->txn);
+	return 0;
+}
