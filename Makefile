@@ -138,9 +138,10 @@ UNITSRC := $(wildcard tests/unit/*/test_*.c)
 UNITBIN := $(patsubst tests/unit/%.c,$(O)/unit/%,$(UNITSRC))
 unitdir = $(firstword $(subst /, ,$(patsubst tests/unit/%,%,$(1))))
 # A folder that is named after no module, as set_disk, has what NEEDS- says.
-unitmods = $(filter $(MODULES) client,$(call unitdir,$(1))) $(NEEDS-$(call unitdir,$(1))) $(NEEDS-$(patsubst tests/unit/%.c,%,$(1)))
+unitmods = $(filter $(MODULES) client,$(call unitdir,$(1))) $(NEEDS-$(call unitdir,$(1))) $(NEEDS-$(patsubst tests/unit/%.c,%,$(1))) \
+	$(if $(filter mem_store,$(LINK-$(patsubst tests/unit/%.c,%,$(1)))),model)
 # Fakes (tests/fake/*.c) are linked ahead of the archives: tests/unit/<module>/fakes.mk says LINK-<module>/test_x := fake_chan,
-# and NEEDS-<module>/test_x := extent, or NEEDS-<module> := ring, for modules beyond the closure of its own.
+# and NEEDS-<module>/test_x := extent, or NEEDS-<module> := ring, for modules beyond the closure of its own; mem_store adds model.
 -include $(wildcard tests/unit/*/fakes.mk)
 # A fake in several files: fake_chan.c and fake_chan_*.c.  With a folder, core/rig, it is what programs share: tests/unit/core/rig.c.
 fakes = $(foreach f,$(LINK-$(patsubst $(O)/unit/%,%,$(1))),$(patsubst %.c,$(O)/%.o,$(if $(findstring /,$(f)),tests/unit/$(f).c,tests/fake/$(f).c $(wildcard tests/fake/$(f)_*.c))))

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The back end `mem`: all of store.h in memory, to keep the header honest and the layers above testable
- * without disks.
+ * mem_store - the back end `mem`: the contract of store/store.h in memory, for tests of the layers above a store
+ * without disks. The object model (model/decide.h) decides all changes (mem_store_decide.c); the state is a sorted
+ * array of objects and buckets, and a sorted list of uploads.
  *
- * Every operation becomes a job.  A thread of the store does it after a small random delay and posts it to
- * its port's mailbox; done() runs from there.  Buffers, attributes and last pieces are looked at only then,
- * and the slack behind a buffer is spoilt: who lets go of them too early is found out.  So is who uses a port
- * from another thread, overlaps what must not overlap, or forgets a put (the leak checker).
+ * Every operation becomes a job.  A thread of the store does the job after a small random delay and posts the job to
+ * its port's mailbox; done() runs from there.  The store reads buffers, attributes and last pieces only when it does
+ * the job, and overwrites the slack after the bytes of a buffer, so that a test finds a caller that frees them too
+ * early. Checks find the use of a port from another thread and operations that must not overlap; the leak checker
+ * finds a PUT that is not ended.
  *
- * Here: versions and their index, jobs, life, faults; opening, reading and listing in mem_store_read.c, the
- * rest in mem_store_write.c. One lock for everything.
+ * This file has versions and their index, jobs, start and stop, and faults. One lock protects all state.
  */
 #include "tests/fake/mem_store_int.h"
 #include "tests/fake/mem_disks.h"
@@ -27,7 +28,7 @@
 static uint64_t
 now_ns(void)
 {
-	struct timespec t; /* the real one, whatever a test does to base/clock.h */
+	struct timespec t; /* the real time, also if a test replaces base/clock.h */
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
@@ -46,27 +47,27 @@ rnd(struct mem_store *st)
 
 /* ---- versions and the index; under the lock ---- */
 
-static int
-compare(const struct version *a, const char *bucket, size_t bucket_len, const char *key, size_t key_len)
+int
+mem_compare(struct mem_name a, struct mem_name b)
 {
-	int c = memcmp(a->bucket, bucket, a->bucket_len < bucket_len ? a->bucket_len : bucket_len);
+	int c = memcmp(a.bucket, b.bucket, a.bucket_len < b.bucket_len ? a.bucket_len : b.bucket_len);
 
-	if (c || a->bucket_len != bucket_len)
-		return c ? c : a->bucket_len < bucket_len ? -1 : 1;
-	c = memcmp(a->key, key, a->key_len < key_len ? a->key_len : key_len);
-	return c ? c : (a->key_len > key_len) - (a->key_len < key_len);
+	if (c || a.bucket_len != b.bucket_len)
+		return c ? c : a.bucket_len < b.bucket_len ? -1 : 1;
+	c = memcmp(a.key, b.key, a.key_len < b.key_len ? a.key_len : b.key_len);
+	return c ? c : (a.key_len > b.key_len) - (a.key_len < b.key_len);
 }
 
-/* The place of the first entry that is not smaller. */
 size_t
 mem_place(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key, size_t key_len)
 {
+	const struct mem_name n = { bucket, bucket_len, key, key_len };
 	size_t lo = 0, hi = st->nr;
 
 	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
-		if (compare(st->index[mid], bucket, bucket_len, key, key_len) < 0)
+		if (mem_compare(MEM_NAME(st->index[mid]), n) < 0)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -77,10 +78,10 @@ mem_place(const struct mem_store *st, const char *bucket, size_t bucket_len, con
 struct version *
 mem_lookup(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key, size_t key_len)
 {
+	const struct mem_name n = { bucket, bucket_len, key, key_len };
 	size_t i = mem_place(st, bucket, bucket_len, key, key_len);
 
-	return i < st->nr && compare(st->index[i], bucket, bucket_len, key, key_len) == 0 ? st->index[i]
-											  : NULL;
+	return i < st->nr && mem_compare(MEM_NAME(st->index[i]), n) == 0 ? st->index[i] : NULL;
 }
 
 struct version *
@@ -139,14 +140,13 @@ mem_number(struct mem_store *st, struct version *v)
 	st->records++;
 }
 
-/* Takes the reference of v. */
 void
 mem_index_set(struct mem_store *st, struct version *v)
 {
 	size_t i = mem_place(st, v->bucket, v->bucket_len, v->key, v->key_len);
 
 	mem_number(st, v);
-	if (i < st->nr && compare(st->index[i], v->bucket, v->bucket_len, v->key, v->key_len) == 0) {
+	if (i < st->nr && mem_compare(MEM_NAME(st->index[i]), MEM_NAME(v)) == 0) {
 		struct version *old = st->index[i];
 
 		st->index[i] = v;
@@ -190,18 +190,16 @@ mem_bucket_holds(const struct mem_store *st, const char *bucket, size_t len)
 	return false;
 }
 
-bool
-mem_bucket_exists(const struct mem_store *st, const struct version *like)
+struct version *
+mem_object(const struct mem_store *st, const struct version *like)
 {
-	return mem_lookup(st, like->bucket, like->bucket_len, "", 0) != NULL;
+	return mem_lookup(st, like->bucket, like->bucket_len, like->key, like->key_len);
 }
 
-int
-mem_bucket_judge(const struct mem_store *st, const struct version *like)
+struct version *
+mem_bucket(const struct mem_store *st, const struct version *like)
 {
-	const struct version *b = mem_lookup(st, like->bucket, like->bucket_len, "", 0);
-
-	return b ? b->gate : -ENXIO;
+	return mem_lookup(st, like->bucket, like->bucket_len, "", 0);
 }
 
 int
@@ -215,7 +213,6 @@ mem_key_check(const struct store_key *k)
 	return 0;
 }
 
-/* What lies behind len bytes of a buffer is nobody's but the store's. */
 void
 mem_spoil_slack(struct buf *buf, uint32_t len)
 {
@@ -264,6 +261,48 @@ mem_job_new(struct mem_port *p, struct store_op *op, enum mem_fault kind,
 }
 
 static void
+end_job(struct mem_store *st, struct job *j)
+{
+	pthread_mutex_lock(&st->lock);
+	mem_version_put(st, j->v);
+	pthread_mutex_unlock(&st->lock);
+}
+
+int
+mem_job_of_key(struct store_port *sp, const struct store_key *k, const uint8_t *id, struct store_op *op,
+	       enum mem_fault kind, void (*work)(struct mem_store *, struct job *), struct job **ret_j)
+{
+	int r = mem_key_check(k);
+	struct job *j;
+
+	if (r < 0)
+		return r;
+	*ret_j = j = mem_job_new(mem_port(sp), op, kind, work);
+	j->finish = end_job;
+	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	j->has_two = store_has_two(k);
+	if (kind == MEM_COMMIT || kind == MEM_DELETE)
+		j->of = j->v;
+	if (id)
+		memcpy(j->id, id, sizeof j->id);
+	return 0;
+}
+
+int
+mem_job_of_bucket(struct store_port *sp, const char *name, size_t len, struct store_op *op,
+		  enum mem_fault kind, void (*work)(struct mem_store *, struct job *), struct job **ret_j)
+{
+	if (len > STORE_BUCKET_MAX)
+		return -ENAMETOOLONG;
+	if (!len || memchr(name, 0, len))
+		return -EINVAL;
+	*ret_j = mem_job_new(mem_port(sp), op, kind, work);
+	(*ret_j)->finish = end_job;
+	(*ret_j)->v = mem_version_new(name, len, "", 0);
+	return 0;
+}
+
+static void
 on_over(struct msg *m)
 {
 	struct job *j = container_of(m, struct job, msg);
@@ -285,10 +324,10 @@ on_over(struct msg *m)
 		op->done(op);
 }
 
-/* How long a change waits for a gate or a freeze to end. */
+/* Longest wait of a change for the end of a gate or a freeze. */
 #define PATIENCE_NS NS_PER_S
 
-/* False: not yet. */
+/* Does a job. Returns false if the job has to wait. */
 static bool
 do_work(struct mem_store *st, struct job *j)
 {
@@ -316,7 +355,6 @@ do_work(struct mem_store *st, struct job *j)
 	return true;
 }
 
-/* What a start returns. */
 int
 mem_job_start(struct job *j)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a test may do to the store in memory (mem_store.c) beyond store.h.  Any thread, unless said otherwise.
+ * mem_store - the functions of the store in memory (mem_store.c) for tests, in addition to store.h.  Any thread.
  *
  * Seed: SEED= of the environment, else 1; mem_store_tune() sets another.
  */
@@ -14,26 +14,27 @@ extern const struct store_ops mem_store_ops;
 
 struct mem_store_tuning {
 	uint64_t seed;
-	uint32_t delay_max_us;  /* a completion comes after 0 to this; default 200 */
-	uint32_t open_at_once;  /* of 100 opens and listings, how many finish in the start call; default 50 */
-	uint32_t stat_at_once;  /* the same of looks at buckets and uploads; default 50 */
-	uint32_t other_at_once; /* the same of reads, writes, commits and deletes; default 0 */
+	uint32_t delay_max_us; /* largest delay of a completion; default 200 */
+	uint32_t
+		open_at_once; /* number of 100 opens and listings that finish in the start call; default 50 */
+	uint32_t stat_at_once;  /* the same for looks at buckets and uploads; default 50 */
+	uint32_t other_at_once; /* the same for reads, writes, commits and deletes; default 0 */
 };
-/* From the next operation on. */
+/* Takes effect with the next operation. */
 void mem_store_tune(struct store *st, const struct mem_store_tuning *tuning);
 
-/* Takes less at once from now on: nothing may be in flight.  At most what store.h's constants say. */
+/* Sets the limits, at most the constants of store.h. No operation may be in flight. */
 void mem_store_limit(struct store *st, const struct store_limits *limits);
-/* Says of each of `shares` shares, but for number `share`, that it is another process's. */
+/* Makes store_share() answer that all of `shares` shares except number `share` belong to another process. */
 void mem_store_share(struct store *st, uint32_t shares, uint32_t share);
 
-/* While held, nothing that was started completes (and nothing finishes at once). */
+/* While the store is held, no operation completes, not even at once. */
 void mem_store_hold(struct store *st, bool hold);
-/* true: the store's thread does nothing any more; what was started is done by mem_store_step(), so that a
- * test's seed replays it. */
+/* true: mem_store_step() does the operations instead of the store's thread, so that the seed of a test repeats
+ * their order. */
 void mem_store_manual(struct store *st, bool manual);
-/* Does up to nr of the operations started, in random order; their done() runs from the mailbox.  Returns how
- * many there were left to do. */
+/* Does up to nr of the started operations, in random order; their done() runs from the mailbox.  Returns the
+ * number of the other ones. */
 unsigned mem_store_step(struct store *st, unsigned nr);
 
 enum mem_fault {
@@ -49,23 +50,23 @@ enum mem_fault {
 	MEM_FAULT_NR
 };
 /*
- * After `skip` more operations of this kind that go well, the next `times` end with error (-EBADMSG, -ENOSPC,
- * -EROFS ...).  MEM_COMMIT with -ECANCELED: by chance the write survives or not.  MEM_DELETE: bucket
- * operations too; MEM_BUCKET_DELETE: removals of buckets alone.  times 0: no fault any more.
+ * After `skip` more operations of this kind, the next `times` end with error (-EBADMSG, -ENOSPC,
+ * -EROFS ...).  MEM_COMMIT with -ECANCELED: the write is made or not, at random.  MEM_DELETE: bucket
+ * operations too; MEM_BUCKET_DELETE: removals of buckets alone.  times 0: ends the fault.
  */
 void mem_store_fail(struct store *st, enum mem_fault kind, int error, unsigned skip, unsigned times);
 
-/* One bit of the stored bytes turns over: reads of that granule end with -EBADMSG from now on.  0, or
- * -ENOENT, -ERANGE. */
+/* Inverts one bit of the stored bytes: later reads of that granule end with -EBADMSG.  Returns 0, -ENOENT or
+ * -ERANGE. */
 int mem_store_spoil(struct store *st, const char *bucket, const char *key, uint64_t off);
 
-/* Operations started and not done; objects open; puts started and neither committed nor aborted. */
+/* Return the number of operations in flight; of open objects; of PUTs that are neither committed nor aborted. */
 unsigned mem_store_inflight(struct store *st);
 unsigned mem_store_open_nr(struct store *st);
 unsigned mem_store_put_nr(struct store *st);
-/* How often store_open_to_read() was called. */
+/* Returns the number of calls of store_open_to_read(). */
 unsigned mem_store_to_read_nr(struct store *st);
-/* How many bytes it was told of last. */
+/* Returns the number of bytes in the last of these calls. */
 uint64_t mem_store_to_read_want(struct store *st);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store in memory: attributes of objects and buckets, parts of objects, how ranges are read.  See
- * mem_store.c. */
+/* The store in memory: attributes of objects and buckets, parts of objects, plans of reads.  See mem_store.c. */
 #include "tests/fake/mem_store_int.h"
 
 #include "base/check.h"
@@ -11,14 +10,6 @@
 #include <string.h>
 
 /* ---- other attributes ---- */
-
-static void
-free_v(struct mem_store *st, struct job *j)
-{
-	pthread_mutex_lock(&st->lock);
-	mem_version_put(st, j->v);
-	pthread_mutex_unlock(&st->lock);
-}
 
 void *
 mem_copy_of(const void *bytes, size_t len)
@@ -54,15 +45,12 @@ mem_version_copy(const struct version *old)
 static void
 attrs_work(struct mem_store *st, struct job *j)
 {
-	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, j->v->key, j->v->key_len), *v;
+	struct model_answer a;
+	struct version *v;
 
-	j->result = !mem_bucket_exists(st, j->v)      ? -ENXIO
-		    : !old                            ? -ENOENT
-		    : j->off && j->off != old->number ? -ESTALE
-						      : 0;
-	if (j->result < 0)
+	if (!mem_decide(st, j, (struct model_op){ .act = MODEL_SET_ATTRS, .version = j->off }, &a))
 		return;
-	v = mem_version_copy(old);
+	v = mem_version_copy(mem_object(st, j->v));
 	free(v->attrs);
 	v->attrs = mem_copy_of(j->attrs, j->len);
 	v->attrs_len = j->len;
@@ -75,33 +63,29 @@ int
 mem_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
 	      uint32_t attrs_len, struct store_del *op)
 {
-	struct mem_port *p = mem_port(sp);
-	int r = mem_key_check(k);
 	struct job *j;
+	int r = attrs_len > STORE_ATTRS_MAX
+			? -EINVAL
+			: mem_job_of_key(sp, k, NULL, &op->op, MEM_COMMIT, attrs_work, &j);
 
 	if (r < 0)
 		return r;
-	if (attrs_len > STORE_ATTRS_MAX)
-		return -EINVAL;
-	j = mem_job_new(p, &op->op, MEM_COMMIT, attrs_work);
-	j->finish = free_v;
-	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
 	j->off = version;
 	j->attrs = attrs;
 	j->len = attrs_len;
-	j->of = j->v;
-	j->has_two = store_has_two(k);
 	return mem_job_start(j);
 }
 
 static void
 battrs_work(struct mem_store *st, struct job *j)
 {
-	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
+	const struct model_op op = { .act = MODEL_SET_BUCKET_ATTRS, .version = j->off, .removes = !j->len };
+	struct version *b = mem_bucket(st, j->v);
+	struct model_answer a;
 
-	j->result = !b ? -ENXIO : j->off != STORE_VERSION_ANY && j->off != b->battrs_number ? -ESTALE : 0;
-	if (j->result == 0)
-		j->result = mem_quota_docs(st, b, j->len);
+	if (!mem_decide(st, j, op, &a))
+		return;
+	j->result = mem_quota_docs(st, b, j->len);
 	if (j->result < 0)
 		return;
 	free(b->attrs);
@@ -114,16 +98,13 @@ int
 mem_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version, const void *attrs,
 		     uint32_t attrs_len, struct store_bucket_set *op)
 {
-	struct mem_port *p = mem_port(sp);
 	struct job *j;
+	int r = attrs_len > STORE_BUCKET_ATTRS_MAX
+			? -EINVAL
+			: mem_job_of_bucket(sp, name, len, &op->op, MEM_COMMIT, battrs_work, &j);
 
-	if (len > STORE_BUCKET_MAX)
-		return -ENAMETOOLONG;
-	if (!len || memchr(name, 0, len) || attrs_len > STORE_BUCKET_ATTRS_MAX)
-		return -EINVAL;
-	j = mem_job_new(p, &op->op, MEM_COMMIT, battrs_work);
-	j->finish = free_v;
-	j->v = mem_version_new(name, len, "", 0);
+	if (r < 0)
+		return r;
 	j->off = version;
 	j->attrs = attrs;
 	j->len = attrs_len;
@@ -131,17 +112,10 @@ mem_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64
 }
 
 int
-mem_stat_start(struct mem_port *p, struct store_stat *stat, struct version *v, const uint8_t *id, void *attrs,
-	       uint32_t cap, void (*work)(struct mem_store *, struct job *))
+mem_stat_start(struct job *j, void *attrs, uint32_t cap)
 {
-	struct job *j = mem_job_new(p, &stat->op, MEM_STAT, work);
-
-	j->finish = free_v;
-	j->v = v;
 	j->to = attrs;
 	j->len = cap;
-	if (id)
-		memcpy(j->id, id, sizeof j->id);
 	j->is_quick = true;
 	return mem_job_start(j);
 }
@@ -150,7 +124,7 @@ static void
 get_battrs_work(struct mem_store *st, struct job *j)
 {
 	struct store_stat *stat = container_of(j->op, struct store_stat, op);
-	const struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
+	const struct version *b = mem_bucket(st, j->v);
 
 	j->result = b ? 0 : -ENXIO;
 	if (!b)
@@ -168,8 +142,10 @@ int
 mem_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
 		     struct store_stat *stat)
 {
-	return mem_stat_start(mem_port(sp), stat, mem_version_new(name, len, "", 0), NULL, attrs, cap,
-			      get_battrs_work);
+	struct job *j;
+	int r = mem_job_of_bucket(sp, name, len, &stat->op, MEM_STAT, get_battrs_work, &j);
+
+	return r < 0 ? r : mem_stat_start(j, attrs, cap);
 }
 
 /* ---- parts of an object ---- */
@@ -202,7 +178,7 @@ mem_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part
 	return -ENOENT;
 }
 
-/* Where the run of granules that holds byte off begins and ends. */
+/* Returns the begin and the end of the run of granules that holds byte off. */
 static void
 run_of(const struct store_obj *obj, uint64_t off, uint64_t *ret_begin, uint64_t *ret_end)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Inside the store in memory: what its files share.  See mem_store.c.
+ * mem_store_int - types and functions of the files of the store in memory.  See mem_store.c.
  */
 #ifndef TESTS_FAKE_MEM_STORE_INT_H
 #define TESTS_FAKE_MEM_STORE_INT_H
@@ -8,6 +8,7 @@
 #include "tests/fake/mem_store.h"
 
 #include "base/list.h"
+#include "model/decide.h"
 #include "store/ops.h"
 #include "store/quota.h"
 
@@ -15,38 +16,48 @@
 
 #define NO_GRANULE UINT64_MAX
 
+/* A bucket and a key. */
+struct mem_name {
+	const char *bucket;
+	size_t bucket_len;
+	const char *key;
+	size_t key_len;
+};
+
+/* The name of a version, an upload or a store_key. */
+#define MEM_NAME(of) ((struct mem_name){ (of)->bucket, (of)->bucket_len, (of)->key, (of)->key_len })
+
 /* One version of an object, or a bucket (key_len 0). */
 struct version {
-	int refs; /* the index's and the open objects' */
+	int refs; /* references of the index and of open objects */
 	char bucket[STORE_BUCKET_MAX], key[STORE_KEY_MAX];
 	uint16_t bucket_len, key_len;
 	uint16_t slot; /* the slot of the key */
 	char *data, *attrs;
 	uint64_t size_bytes, crc64, number, mtime_ns, bad_granule;
-	uint64_t data_version; /* number of the version that the bytes came with */
-	bool is_counted;       /* its bytes are in used_bytes */
-	bool is_carried;       /* of a PUT that is its carrier's: it has no place in a page */
+	uint64_t data_version; /* number of the version that brought the bytes */
+	bool is_counted;       /* true: used_bytes has its bytes */
+	bool is_carried;       /* true: of a carried PUT, without a place in a page */
 	struct store_etag etag;
 	uint32_t attrs_len;
-	uint64_t battrs_number; /* of a bucket: when its attributes were set; 0: none */
+	uint64_t battrs_number; /* of a bucket: version of its attributes; 0: none */
 	/* of an object made of parts */
 	struct store_part *parts;
-	int gate;        /* of a bucket: what writers are told; 0: it is open */
+	int gate;        /* of a bucket: error for changes of its keys; 0: the gate is open */
 	unsigned copies; /* of a bucket */
-	bool has_max;    /* of a bucket: max is its bound */
+	bool has_max;    /* of a bucket: max is its limit */
 	struct store_use max;
 	uint32_t part_nr;
-	bool own_parts; /* their attributes are its own */
-	struct version
-		*older; /* replaced by this one, with the same bytes, and still open; it has a reference */
-	/* Of one that was removed while it is open: where its bytes count until the last reference goes; NULL: nowhere. */
+	bool own_parts;        /* true: the attributes of the parts belong to this version */
+	struct version *older; /* open version with the same bytes, which this one replaced; a reference */
+	/* row that counts the bytes of a removed and open version until its last reference ends, or NULL */
 	struct quota_row *kept_in;
 	struct mem_store *kept_by;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 };
 
 struct mem_upload {
-	struct mem_upload *next; /* by bucket, key, id */
+	struct mem_upload *next; /* in the order of bucket, key, id */
 	char bucket[STORE_BUCKET_MAX], key[STORE_KEY_MAX];
 	uint16_t bucket_len, key_len;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
@@ -67,7 +78,7 @@ struct mem_store {
 	pthread_cond_t work;
 	pthread_t thread;
 	bool stop, hold, manual, has_thread;
-	struct job *jobs; /* by time */
+	struct job *jobs; /* in the order of time */
 	struct version **index;
 	struct mem_upload *uploads;
 	struct quota_book *quotas, *own_quotas; /* own: NULL in a set */
@@ -75,7 +86,7 @@ struct mem_store {
 	size_t nr, cap;
 	struct mem_store_tuning tuning;
 	struct store_limits limits;
-	uint32_t shares, share; /* store_share(): of so many, which is ours; 0: all */
+	uint32_t shares, share; /* store_share(): number of shares, and the own one; 0: all */
 	struct fault fault[MEM_FAULT_NR];
 	uint64_t number, size_bytes, used_bytes;
 	int ports, ports_max;
@@ -84,11 +95,10 @@ struct mem_store {
 	struct store_unit_info info;
 	uint64_t commits, records, crc_errors;
 	char path[256];
-	struct mem_member
-		*member; /* mem_store_member.c; NULL: it is no engine of a set with a placement map */
+	struct mem_member *member; /* mem_store_member.c; NULL: no engine of a set */
 };
 
-/* A PUT that is started. */
+/* A PUT in progress. */
 #define PIECES_MAX 16384
 struct put_state {
 	struct version *v;
@@ -98,12 +108,12 @@ struct put_state {
 	uint64_t expect_bytes;
 	struct quota_hold hold;
 	bool ended, committing;
-	bool has_two;    /* the key is one with two copies */
-	bool is_copy;    /* a second copy: neither quotas nor preconditions judge it */
-	bool is_carried; /* its key went to another engine, and its carrier has it */
+	bool has_two;    /* true: the key has two copies */
+	bool is_copy;    /* true: a second copy, without quota and precondition */
+	bool is_carried; /* true: its key belongs to another engine, and its carrier has the PUT */
 	struct store_commit commit;
-	void *attrs;          /* of a copy: its own, or NULL */
-	uint32_t part_number; /* 0: not a part */
+	void *attrs;          /* own attributes of a second copy, or NULL */
+	uint32_t part_number; /* 0: an object */
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 };
 
@@ -145,19 +155,19 @@ struct job {
 	uint32_t len;
 	struct store_pre pre;
 	const void *attrs;
-	bool is_create, is_gated;
+	bool is_gated;
 	enum store_gate gate;
 	unsigned copies;
 	struct store_use max;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	/* of an engine of a set */
-	const struct version *of;    /* a change of this key; NULL: of none */
-	bool has_two;                /* the key is one with two copies */
-	bool is_sent, is_repair;     /* a copy of what another engine has */
-	bool is_quick;               /* finishes in the start call */
-	bool runs_failed;            /* also on a disk that has failed */
-	bool is_taken;               /* a PUT that its carrier has from here on */
-	uint64_t came_ns;            /* 0: it was not looked at yet */
+	const struct version *of;    /* key that the job changes, or NULL */
+	bool has_two;                /* true: the key has two copies */
+	bool is_sent, is_repair;     /* true: copies a record of another engine */
+	bool is_quick;               /* true: finishes in the start call */
+	bool runs_failed;            /* true: runs on a failed disk, too */
+	bool is_taken;               /* true: the carrier has the PUT */
+	uint64_t came_ns;            /* time of the first attempt; 0: none */
 	uint64_t not_before_ns;      /* by base/clock.h */
 	void (*over)(struct job *j); /* in place of a message to a port; without the lock */
 	void *cookie;
@@ -165,7 +175,9 @@ struct job {
 
 /* ---- under the lock ---- */
 
-/* The place of the first entry that is not smaller. */
+/* Compares names in the order of the index and the uploads. */
+int mem_compare(struct mem_name a, struct mem_name b);
+/* Finds the place of the first entry that is not smaller. */
 size_t mem_place(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key,
 		 size_t key_len);
 struct version *mem_lookup(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key,
@@ -173,131 +185,131 @@ struct version *mem_lookup(const struct mem_store *st, const char *bucket, size_
 void mem_version_put(struct mem_store *st, struct version *v);
 /* Gives a version its number, unless it has one, and counts its bytes. */
 void mem_number(struct mem_store *st, struct version *v);
-/* Gives back the index's reference of what was removed, and counts its bytes while it is open. NULL is allowed. */
+/* Ends the reference of the index to a removed version, whose bytes count while it is open. NULL is allowed. */
 void mem_removed(struct mem_store *st, struct version *v);
-/* Takes the reference of v. */
+/* Sets an object or a bucket. Takes the reference of v. */
 void mem_index_set(struct mem_store *st, struct version *v);
 void mem_index_remove(struct mem_store *st, struct version *v);
 /* Returns a copy, to free(); never NULL. */
 void *mem_copy_of(const void *bytes, size_t len);
-bool mem_bucket_exists(const struct mem_store *st, const struct version *like);
-/* For writers: 0, -ENXIO, or what its gate says. */
-int mem_bucket_judge(const struct mem_store *st, const struct version *like);
-int mem_judge(const struct mem_store *st, const struct version *v, const struct store_pre *pre);
-/* Tells whether a bucket has uploads in progress. */
+/* Find the object, or the bucket, of the name; NULL: absent. */
+struct version *mem_object(const struct mem_store *st, const struct version *like);
+struct version *mem_bucket(const struct mem_store *st, const struct version *like);
+/* Decides the operation of a job: by the gate of the bucket, the placement map, the object model, the free space and the
+ * quotas; counts the usage. Returns true if records change; false: j->result is the result. */
+bool mem_decide(struct mem_store *st, struct job *j, struct model_op op, struct model_answer *ret);
+/* Decides an operation that has not begun, without a gate and a placement map. like: bucket and key. */
+bool mem_look(struct mem_store *st, const struct version *like, const uint8_t *id, const struct model_op *op,
+	      struct model_answer *ret);
+/* Returns true if the same list of the same upload has made this object, and then sets the results in c. NULL is
+ * allowed. */
+bool mem_was_done(const struct version *v, const uint8_t *id, struct store_complete *c);
+/* Returns true if the bucket has uploads that are the engine's own. */
 bool mem_uploads_any(const struct mem_store *st, const char *bucket, size_t len);
-/* Those of a bucket; NULL: all. */
+/* Frees the uploads of a bucket; NULL: all uploads. */
 void mem_uploads_drop(struct mem_store *st, const char *bucket, size_t len);
-/* Starts a look of work() at v (the job's from here on), whose attributes go to attrs. */
-int mem_stat_start(struct mem_port *p, struct store_stat *stat, struct version *v, const uint8_t *id,
-		   void *attrs, uint32_t cap, void (*work)(struct mem_store *, struct job *));
-/* 0, -ENOENT, -ENXIO.  like: its bucket and key. */
-int mem_upload_exists(struct mem_store *st, const struct version *like, const uint8_t *id);
-/* Takes the reference of v if it returns 0. */
-int mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint32_t number);
-/* Judges and counts a change of what is in a bucket, which is there: 0 or -EDQUOT. c: of one copy. */
+/* Starts a look, whose attributes go to attrs. */
+int mem_stat_start(struct job *j, void *attrs, uint32_t cap);
+/* Returns 0, -ENOENT or -ENXIO.  like: its bucket and key. */
+int mem_upload_get(struct mem_store *st, const struct version *like, const uint8_t *id,
+		   struct mem_upload **ret_upload);
+/* Sets a part, or removes it, v NULL.  Takes the reference of v. */
+void mem_part_set(struct mem_store *st, struct mem_upload *u, uint32_t number, struct version *v);
+/* Checks and counts a change of the usage of a bucket, which exists. c: for one copy. Returns 0 or -EDQUOT. */
 int mem_quota_change(struct mem_store *st, const struct version *like, const struct quota_change *c);
-/* Counts the bytes of a version that was removed and is open, and ends it. */
+/* Count the bytes of a removed version while it is open. */
 void mem_quota_keep(struct mem_store *st, struct version *v);
 void mem_quota_keep_end(struct version *v);
-/* A bucket was made, or is to be removed. */
+/* Notes that a bucket was made, or will be removed. */
 void mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there);
-/* Judges a bucket that is to be made, with its documents: 0 or -EDQUOT. */
+/* Checks the quotas for a bucket to be made, with its documents. Returns 0 or -EDQUOT. */
 int mem_quota_judge_bucket(struct mem_store *st, const struct version *v);
-/* Judges and counts the documents that a bucket is to have: 0 or -EDQUOT. */
+/* Checks and counts the new documents of a bucket. Returns 0 or -EDQUOT. */
 int mem_quota_docs(struct mem_store *st, const struct version *b, uint32_t doc_bytes);
-/* Reserves for a PUT in progress, of which that many bytes are known: 0 or -EDQUOT.  A second copy needs no reservation. */
-int mem_quota_reserve(struct mem_store *st, struct put_state *ps, uint64_t size_bytes);
-/* Judges and counts a PUT that ends, and ends its reservation: 0 or -EDQUOT. */
-int mem_quota_put(struct mem_store *st, struct put_state *ps);
-/* Returns the object or part that a PUT would replace; NULL: none. */
-struct version *mem_put_old(struct mem_store *st, const struct put_state *ps, const struct version *like);
-/* Returns the bytes that an object or a part of that size counts. */
-static inline uint64_t
-mem_quota_bytes(const struct put_state *ps, uint64_t size_bytes)
-{
-	return ps->part_number ? quota_part_bytes(size_bytes) : size_bytes;
-}
-/* The bytes of an upload's parts. */
+/* Returns the bytes for which the parts of an upload count. */
 uint64_t mem_upload_bytes(const struct mem_upload *u);
-/* The part that is there, or NULL; the upload is. */
-struct version *mem_upload_part(struct mem_store *st, const struct version *like, const uint8_t *id,
-				uint32_t number);
-/* Tells whether a bucket has objects that are the engine's own. */
+/* Returns true if the bucket has objects that are the engine's own. */
 bool mem_bucket_holds(const struct mem_store *st, const char *bucket, size_t len);
-/* The link to an upload; NULL: there is none. */
+/* Finds the link to an upload; NULL: absent. */
 struct mem_upload **mem_upload_find(struct mem_store *st, const struct version *like, const uint8_t *id);
 /* Enters an upload, in order. */
 void mem_upload_enter(struct mem_store *st, struct mem_upload *u);
 /* Frees an upload with its parts. */
 void mem_upload_drop(struct mem_store *st, struct mem_upload **link);
-/* The error that this operation is to end with; 0. */
+/* Returns the error of the fault for this operation, or 0. */
 int mem_fault_of(struct mem_store *st, enum mem_fault kind);
 
-/* Listing: how much of the name is a common prefix (0: none); is it one that `after` skips? */
+/* For lists: the length of the common prefix of a name, 0: none; true if `after` skips the name. */
 size_t mem_common_len(const struct store_list *ls, const char *name, size_t len);
 bool mem_is_skipped(const struct store_list *ls, const char *name, size_t len);
 
 /* ---- without ---- */
 
 struct version *mem_version_new(const char *bucket, size_t bucket_len, const char *key, size_t key_len);
-/* A version of its own with the same number, bytes, attributes and parts, in no index. */
+/* Copies a version with its number, bytes, attributes and parts; the copy is in no index. */
 struct version *mem_version_copy(const struct version *v);
 int mem_key_check(const struct store_key *k);
 bool mem_range_ok(const struct store_obj *obj, uint64_t off, uint32_t len);
-/* What lies behind len bytes of a buffer is nobody's but the store's. */
+/* Overwrites the bytes after the first len of a buffer, which belong to the store. */
 void mem_spoil_slack(struct buf *buf, uint32_t len);
-/* The caller is on p's thread, and p does not sleep. */
+/* Checks that the caller is p's thread, and that p does not sleep. */
 void mem_on_port(struct mem_port *p);
 struct job *mem_job_new(struct mem_port *p, struct store_op *op, enum mem_fault kind,
 			void (*work)(struct mem_store *, struct job *));
-/* What a start returns. */
+/* Make a job whose v has the name alone, and which frees v at its end; a change of a key has `of`. Return 0, -EINVAL or
+ * -ENAMETOOLONG. */
+int mem_job_of_key(struct store_port *p, const struct store_key *k, const uint8_t *id, struct store_op *op,
+		   enum mem_fault kind, void (*work)(struct mem_store *, struct job *), struct job **ret_j);
+int mem_job_of_bucket(struct store_port *p, const char *name, size_t len, struct store_op *op,
+		      enum mem_fault kind, void (*work)(struct mem_store *, struct job *),
+		      struct job **ret_j);
+/* Starts a job, or does it at once. Returns 0, or 1 if it is done. */
 int mem_job_start(struct job *j);
 
-/* Begins and ends a PUT: a part (upload_id), a second copy (is_copy). */
+/* Begin and commit a PUT. upload_id: of a part, or NULL. */
 int mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes,
 		  const uint8_t *upload_id, uint32_t part_number, bool is_copy);
 int mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit *c,
 	       const struct version *copy_of);
 struct put_state *mem_put_state(const struct store_put *put);
-/* Opens a version that the caller has a reference of. */
+/* Opens a version. Takes a reference of the caller. */
 void mem_open_version(struct mem_store *st, struct store_obj *obj, struct version *v);
-/* Makes a store, without a thread if it is to be manual for ever. */
+/* Makes a store; without a thread the test does all steps. */
 struct mem_store *mem_store_make(const struct store_conf *conf, const struct store_ops *ops, bool has_thread);
 
 /* ---- mem_store_member.c: under the lock ---- */
 
-/* Tells whether a key is the engine's own. */
+/* Returns true if a key is the engine's own. */
 bool mem_owns(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key,
 	      size_t key_len);
-/* Tells whether a key is of one of these places. */
+/* Returns true if a key has one of these places. */
 bool mem_is_of(const struct mem_store *st, const struct store_slots *slots, const char *bucket,
 	       size_t bucket_len, const char *key, size_t key_len);
-/* Tells whether a list shows a key: one of ls->slots, or of the engine's own. */
+/* Returns true if a list shows a key: one of ls->slots, or one of the engine's own. */
 bool mem_is_shown(const struct mem_store *st, const struct store_list *ls, const char *bucket,
 		  size_t bucket_len, const char *key, size_t key_len);
-/* Judges a job of an engine of a set.  True: it is to be done; false: j->result is its result. */
+/* Judges a job by disk and placement map.  Returns true if the job may be done; false: j->result is its result. */
 bool mem_member_judge(struct mem_store *st, struct job *j);
 /* Notes that a job has ended. */
 void mem_member_done(struct mem_store *st, struct job *j);
-/* Keeps what a store has on its disk, at its end. */
+/* Keeps the records of a stopped store on its disk. */
 void mem_member_keep(struct mem_store *st);
 
 /* ---- mem_store_member.c: without the lock ---- */
 
-/* Tells whether the disk has failed; with or without the lock. */
+/* Returns true if the disk has failed; with or without the lock. */
 bool mem_member_failed(const struct mem_store *st);
-/* Tells whether reads of bytes fail. */
+/* Returns true if reads of bytes fail. */
 bool mem_member_unreadable(const struct mem_store *st);
-/* Tells whether a job waits, as it is held by the test. */
+/* Returns true if the test holds the job. */
 bool mem_member_holds(const struct mem_store *st, const struct job *j);
-/* Tells whether it was said which places are the engine's own. */
+/* Returns true if the engine has a set of own places. */
 bool mem_member_has_slots(const struct mem_store *st);
-/* Tells whether a key is the engine's own, by the number of copies that it has itself. */
+/* Returns true if a key is the engine's own, by the number of copies in k. */
 bool mem_member_owns(const struct mem_store *st, const struct store_key *k);
-/* Tells the set once that the disk has failed. */
+/* Reports the failure of the disk to the set, once. */
 void mem_member_tell(struct mem_store *st);
-/* Sets what is shown of a member. */
+/* Sets the fields of a member. */
 void mem_member_info(struct mem_store *st, struct store_unit_info *info);
 extern const struct store_member_ops mem_member_ops;
 int mem_engine_format(const struct store_conf *conf, bool force, char *err, size_t err_len);

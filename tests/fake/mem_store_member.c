@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store in memory as an engine of a set: disks that outlive it, the steps of a start, the placement map, and whose keys are
- * whose.  See mem_disks.h; what is sent from engine to engine is in mem_store_send.c.
+ * The store in memory as an engine of a set: disks that stay after its end, the steps of a start, the placement map, and the
+ * owners of keys.  See mem_disks.h; sends from engine to engine are in mem_store_send.c.
  */
 #include "tests/fake/mem_disks.h"
 #include "tests/fake/mem_store_int.h"
@@ -17,7 +17,7 @@
 
 #define DISKS_MAX 16
 
-/* What is on a disk. */
+/* The content of a disk. */
 struct content {
 	struct version **index;
 	size_t nr;
@@ -31,10 +31,10 @@ struct content {
 
 struct mem_disk {
 	char path[64];
-	struct content c; /* but for index, nr, uploads and number while it is open */
+	struct content c; /* while the disk is open without index, nr, uploads and number */
 	struct mem_store *st;
 	bool is_absent;
-	unsigned fails_after; /* in the next life */
+	unsigned fails_after; /* after the next open */
 };
 
 struct mem_member {
@@ -42,14 +42,14 @@ struct mem_member {
 	struct store_watch *watch;
 	bool has_slots, is_watched, has_failed, is_unreadable, refuses, is_told, serves;
 	enum mem_hold holds;
-	unsigned fails_after; /* so many further changes; 0: it does not */
+	unsigned fails_after; /* number of further changes; 0: it does not fail */
 	struct store_slots own, frozen, watched;
 	void (*changed)(void *cookie, const struct store_key *k);
 	void *cookie;
 };
 
 struct mem_image {
-	bool is_all; /* of all disks that there were: others were not made yet */
+	bool is_all; /* true: of all disks that existed */
 	int nr;
 	struct {
 		char path[64];
@@ -130,15 +130,10 @@ free_records(struct content *c)
 static struct mem_upload *
 upload_copy(const struct mem_upload *u)
 {
-	struct mem_upload *copy = malloc(sizeof *copy);
+	struct mem_upload *copy = mem_copy_of(u, sizeof *u);
 
-	check(copy);
-	*copy = *u;
 	copy->next = NULL;
-	copy->attrs = malloc(u->attrs_len + 1);
-	check(copy->attrs);
-	if (u->attrs_len)
-		memcpy(copy->attrs, u->attrs, u->attrs_len);
+	copy->attrs = mem_copy_of(u->attrs, u->attrs_len);
 	for (unsigned i = 0; i <= STORE_PART_NR_MAX; i++)
 		copy->part[i] = u->part[i] ? mem_version_copy(u->part[i]) : NULL;
 	return copy;
@@ -163,7 +158,7 @@ copy_records(struct content *to, struct version *const *index, size_t nr, const 
 	}
 }
 
-/* Gives an engine what its disk has. */
+/* Gives an engine the records of its disk. */
 static void
 load(struct mem_store *st, struct content *c)
 {
@@ -193,10 +188,10 @@ mem_member_keep(struct mem_store *st)
 {
 	struct mem_disk *d = st->member->disk;
 
-	/* Each was ended by who began it. */
+	/* Callers have ended all of them. */
 	check(!st->open_nr && !st->put_nr);
 	for (struct job *j = st->jobs, *next; j; j = next) {
-		/* A table that nobody waits for any more. */
+		/* A table without a waiting caller. */
 		check(!j->port);
 		next = j->next;
 		free(j->cookie);
@@ -210,7 +205,7 @@ mem_member_keep(struct mem_store *st)
 	for (size_t i = 0; i < d->c.nr; i++) {
 		struct version *v = d->c.index[i], *older = v->older;
 
-		/* Nothing is open any more. */
+		/* No version is open. */
 		v->older = NULL;
 		mem_version_put(st, older);
 		v->gate = 0;
@@ -218,7 +213,7 @@ mem_member_keep(struct mem_store *st)
 	st->index = NULL;
 	st->nr = 0;
 	st->uploads = NULL;
-	/* A start may open it again. */
+	/* A start may open the disk again. */
 	d->fails_after = st->member->serves || st->member->has_failed ? 0 : st->member->fails_after;
 	d->st = NULL;
 	free(st->member);
@@ -333,7 +328,7 @@ mem_disks_changes(void)
 void
 mem_disks_cut_after(uint64_t nr)
 {
-	/* Clients may know of the cut already: another one would be a later one. */
+	/* Clients may know the effects of the cut, so a second one would be later. */
 	check(!cut);
 	cut = nr ? NULL : mem_disks_copy(NULL);
 	cut_after = nr ? changes + nr : 0;
@@ -355,7 +350,7 @@ mem_disks_cut(void)
 	return image;
 }
 
-/* Something on a disk has changed. */
+/* Notes a change on a disk. */
 static void
 note_change(void)
 {
@@ -471,9 +466,10 @@ mem_disk_spoil(const char *path, const char *bucket, const char *key)
 int
 mem_disk_spoil_part(const char *path, const char *bucket, const char *key, uint32_t number)
 {
+	const struct mem_name n = { bucket, strlen(bucket), key, strlen(key) };
+
 	for (struct mem_upload *u = get_disk(path)->st->uploads; u; u = u->next) {
-		if (u->bucket_len == strlen(bucket) && memcmp(u->bucket, bucket, u->bucket_len) == 0 &&
-		    u->key_len == strlen(key) && memcmp(u->key, key, u->key_len) == 0)
+		if (mem_compare(MEM_NAME(u), n) == 0)
 			return spoil(u->part[number]);
 	}
 	return -ENOENT;
@@ -529,12 +525,12 @@ mem_disk_table(const char *path)
 static const struct version *
 find_version(const struct mem_disk *d, const char *bucket, size_t bucket_len, const char *key, size_t key_len)
 {
+	const struct mem_name n = { bucket, bucket_len, key, key_len };
 	size_t nr;
 	struct version *const *index = index_of(d, &nr);
 
 	for (size_t i = 0; i < nr; i++) {
-		if (index[i]->bucket_len == bucket_len && memcmp(index[i]->bucket, bucket, bucket_len) == 0 &&
-		    index[i]->key_len == key_len && memcmp(index[i]->key, key, key_len) == 0)
+		if (mem_compare(MEM_NAME(index[i]), n) == 0)
 			return index[i];
 	}
 	return NULL;
@@ -593,7 +589,7 @@ mem_disks_same(const char *a, const char *b)
 
 /* ---- whose keys are whose ---- */
 
-/* Keys of a bucket have as many copies as the engine's record of it says. */
+/* Returns the place of a key, by the number of copies in the engine's record of the bucket. */
 static unsigned
 place_of(const struct mem_store *st, const char *bucket, size_t bucket_len, const char *key, size_t key_len)
 {
@@ -650,12 +646,12 @@ mem_member_owns(const struct mem_store *st, const struct store_key *k)
 	return !st->member->has_slots || slots_has(&st->member->own, store_place(k));
 }
 
-/* What speaks against a change of a key by whose it is.  1: nothing is there to change. */
+/* Judges a change of a key by its owner. Returns 0, -EXDEV, -EPERM or -EAGAIN. */
 static int
 judge_key(const struct mem_store *st, const struct job *j)
 {
 	const struct mem_member *m = st->member;
-	const struct version *k = j->of, *b = mem_lookup(st, k->bucket, k->bucket_len, "", 0);
+	const struct version *k = j->of;
 	unsigned place = table_place(table_slot(k->bucket, k->bucket_len, k->key, k->key_len), j->has_two);
 	bool own = slots_has(&m->own, place);
 
@@ -665,11 +661,7 @@ judge_key(const struct mem_store *st, const struct job *j)
 		return 0;
 	if (!own)
 		return -EXDEV;
-	if (slots_has(&m->frozen, place))
-		return -EAGAIN;
-	if (b && (b->copies > 1) != j->has_two)
-		return j->kind == MEM_DELETE ? 1 : -EAGAIN;
-	return 0;
+	return slots_has(&m->frozen, place) ? -EAGAIN : 0;
 }
 
 static bool
@@ -698,19 +690,19 @@ mem_member_judge(struct mem_store *st, struct job *j)
 	if (!m->has_failed && is_change(j) && m->fails_after && --m->fails_after == 0) {
 		m->has_failed = true;
 		j->result = -ECANCELED;
-		/* It may be there at the next start all the same, and on others' behalf before. */
+		/* The change may be there at the next start. */
 		return false;
 	}
 	if (m->has_failed && (is_change(j) || j->kind == MEM_FAULT_NR) && !j->runs_failed)
 		e = -EROFS;
-	/* Bytes of small ones are in their record. */
+	/* Bytes of small objects are in their record. */
 	else if (j->kind == MEM_READ && m->is_unreadable && j->v->size_bytes > STORE_INLINE_MAX)
 		e = -EIO;
 	else if (j->is_sent && m->refuses)
 		e = -ENOMEM;
 	else if (j->of && m->has_slots)
 		e = judge_key(st, j);
-	j->result = e > 0 ? 0 : e;
+	j->result = e;
 	return e == 0;
 }
 
@@ -743,13 +735,7 @@ mem_member_tell(struct mem_store *st)
 
 /* ---- use by place ---- */
 
-static uint64_t
-parts_bytes(const struct mem_upload *u)
-{
-	return mem_upload_bytes(u);
-}
-
-/* Calls fn() for each object and upload of these places, with what it counts for. */
+/* Calls fn() for each object and upload of these places, with its usage. */
 static void
 each_record(struct mem_store *st, const struct store_slots *slots,
 	    void (*fn)(void *cookie, const char *bucket, size_t len, unsigned place,
@@ -774,7 +760,7 @@ each_record(struct mem_store *st, const struct store_slots *slots,
 
 		if (slots_has(slots, place))
 			fn(cookie, u->bucket, u->bucket_len, place,
-			   &(struct store_use){ .uploads = 1, .bytes = parts_bytes(u) });
+			   &(struct store_use){ .uploads = 1, .bytes = mem_upload_bytes(u) });
 	}
 }
 
@@ -896,7 +882,7 @@ take_work(struct mem_store *st, struct job *j)
 	struct store_slots_op *o = slots_op(j);
 	struct store_slots come = *o->slots;
 
-	/* What was its own before is in the books already. */
+	/* The ledger already has the usage of the own places. */
 	set_bits(&come, &st->member->own, false);
 	each_record(st, &come, add_moved, o);
 	set_bits(&st->member->own, o->slots, true);
@@ -1077,7 +1063,7 @@ member_recover(struct store *store, uint64_t index_bytes, struct quota_book *quo
 	return 0;
 }
 
-/* A write of the superblock within a start. */
+/* Writes the superblock in a start. */
 static int
 write_super(struct mem_store *st, char *err, size_t err_len)
 {
@@ -1098,7 +1084,7 @@ member_begin(struct store *store, uint64_t start_no, bool is_behind, char *err, 
 		return e;
 	st->member->disk->c.start_no = start_no;
 	st->member->disk->c.is_behind = is_behind;
-	/* No version of this start comes twice under a key. */
+	/* No key gets a version of this start twice. */
 	if (st->number < start_no << 32)
 		st->number = start_no << 32;
 	note_change();
@@ -1209,7 +1195,7 @@ mem_engine_format(const struct store_conf *conf, bool force, char *err, size_t e
 	d = new_disk(dc->path);
 	free_records(&d->c);
 	d->c = (struct content){ .is_made = true, .size_bytes = size_bytes };
-	/* As of the start that the map is of. */
+	/* The start of the map. */
 	d->c.start_no = birth ? birth->table.version >> TABLE_CHANGE_BITS : 1;
 	for (int i = 0; i < UUID_BYTES; i++)
 		d->c.uuid[i] = d->c.store_uuid[i] = (uint8_t)rnd();
@@ -1225,7 +1211,7 @@ mem_engine_format(const struct store_conf *conf, bool force, char *err, size_t e
 	return 0;
 }
 
-/* By itself it is not started: a set does that in steps. */
+/* Fails: a set starts the engine in steps. */
 int
 mem_engine_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store in memory: quotas.  What is judged is counted at once: nothing is ever pending here.  See mem_store.c. */
+/* The store in memory: quotas.  A change that is checked counts at once, without a pending state.  See mem_store.c. */
 #include "tests/fake/mem_store_int.h"
 
 #include "base/check.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Small ones are in the index. */
+/* Returns the bytes for which a removed and open version counts; bytes of small objects are in the index. */
 static int64_t
 kept_bytes(const struct version *v)
 {
@@ -18,7 +18,7 @@ kept_bytes(const struct version *v)
 int
 mem_quota_change(struct mem_store *st, const struct version *like, const struct quota_change *c)
 {
-	const struct version *bucket = mem_lookup(st, like->bucket, like->bucket_len, "", 0);
+	const struct version *bucket = mem_bucket(st, like);
 	/* Without a placement map each key has one copy. */
 	const struct quota_change all = quota_of_copies(*c, st->member && bucket->copies > 1);
 	struct quota_row *row;
@@ -99,49 +99,17 @@ mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there)
 		quota_count_docs(st->quotas, st->counter, row, v->attrs_len);
 		quota_unpend(st->quotas, st->counter);
 	} else if (row) {
-		/* The set may have forgotten it before, of a disk that is no member yet. */
+		/* The set may have removed the row already, if the disk is no member yet. */
 		quota_gone(st->quotas, st->counter, row);
 	}
 	quota_unlock(st->quotas);
-}
-
-int
-mem_quota_reserve(struct mem_store *st, struct put_state *ps, uint64_t size_bytes)
-{
-	const struct version *v = ps->v, *old = mem_put_old(st, ps, v);
-	uint64_t bytes = 0, old_bytes = old ? mem_quota_bytes(ps, old->size_bytes) : 0;
-	struct quota_change c = { .objects = !old && !ps->part_number };
-
-	if (ps->is_copy)
-		return 0;
-	ps->hold.has_two = ps->has_two;
-	if (size_bytes != STORE_SIZE_UNKNOWN)
-		bytes = mem_quota_bytes(ps, size_bytes);
-	c.bytes = bytes > old_bytes ? (int64_t)(bytes - old_bytes) : 0;
-	return quota_reserve(st->quotas, st->counter, v->bucket, v->bucket_len, &c, bytes, &ps->hold);
-}
-
-int
-mem_quota_put(struct mem_store *st, struct put_state *ps)
-{
-	const struct version *v = ps->v, *old = mem_put_old(st, ps, v);
-	const struct quota_change c = { .objects = !old && !ps->part_number,
-					.bytes =
-						(int64_t)(mem_quota_bytes(ps, v->size_bytes) -
-							  (old ? mem_quota_bytes(ps, old->size_bytes) : 0)) };
-	int e = mem_quota_change(st, v, &c);
-
-	if (e == 0)
-		quota_end(st->quotas, st->counter, &ps->hold);
-	return e;
 }
 
 static void
 set_work(struct mem_store *st, struct job *j)
 {
 	struct quota_row *row;
-
-	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
+	struct version *b = mem_bucket(st, j->v);
 
 	j->result = b ? 0 : -ENXIO;
 	if (b) {
@@ -156,22 +124,15 @@ set_work(struct mem_store *st, struct job *j)
 	quota_unlock(st->quotas);
 }
 
-static void
-free_v(struct mem_store *st, struct job *j)
-{
-	pthread_mutex_lock(&st->lock);
-	mem_version_put(st, j->v);
-	pthread_mutex_unlock(&st->lock);
-}
-
 int
 mem_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
 		     struct store_bucket_set *op)
 {
-	struct job *j = mem_job_new(mem_port(sp), &op->op, MEM_COMMIT, set_work);
+	struct job *j;
+	int r = mem_job_of_bucket(sp, name, len, &op->op, MEM_COMMIT, set_work, &j);
 
-	j->finish = free_v;
-	j->v = mem_version_new(name, len, "", 0);
+	if (r < 0)
+		return r;
 	j->max = *max;
 	return mem_job_start(j);
 }

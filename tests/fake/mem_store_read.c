@@ -25,10 +25,9 @@ obj_state(struct store_obj *obj)
 static void
 open_work(struct mem_store *st, struct job *j)
 {
-	struct version *want = j->v,
-		       *v = mem_lookup(st, want->bucket, want->bucket_len, want->key, want->key_len);
+	struct version *want = j->v, *v = mem_object(st, want);
 
-	j->result = v ? 0 : mem_bucket_exists(st, want) ? -ENOENT : -ENXIO;
+	j->result = v ? 0 : mem_bucket(st, want) ? -ENOENT : -ENXIO;
 	if (!v)
 		return;
 	mem_version_put(st, want);
@@ -41,9 +40,10 @@ static void
 open_part_work(struct mem_store *st, struct job *j)
 {
 	struct version *want = j->v, *v;
+	struct mem_upload *u;
 
-	j->result = mem_upload_exists(st, want, j->id);
-	v = j->result == 0 ? mem_upload_part(st, want, j->id, j->len) : NULL;
+	j->result = mem_upload_get(st, want, j->id, &u);
+	v = j->result == 0 ? u->part[j->len] : NULL;
 	if (!v) {
 		j->result = j->result < 0 ? j->result : -ENOENT;
 		return;
@@ -59,7 +59,7 @@ open_finish(struct mem_store *st, struct job *j)
 {
 	struct store_obj *obj = container_of(j->op, struct store_obj, op);
 
-	if (j->result < 0) /* it is what was asked for */
+	if (j->result < 0) /* the name */
 		free(j->v);
 	else
 		mem_open_version(st, obj, j->v);
@@ -83,18 +83,15 @@ mem_open_version(struct mem_store *st, struct store_obj *obj, struct version *v)
 int
 mem_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
 {
-	struct mem_port *p = mem_port(sp);
 	struct job *j;
-	int r = mem_key_check(k);
+	int r = mem_job_of_key(sp, k, NULL, &obj->op, MEM_OPEN, open_work, &j);
 
 	obj->is_open = false;
 	if (r < 0)
 		return r;
 	*obj_state(obj) = (struct obj_state){ 0 };
-	j = mem_job_new(p, &obj->op, MEM_OPEN, open_work);
 	j->finish = open_finish;
 	j->is_quick = true;
-	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
 	return mem_job_start(j);
 }
 
@@ -102,17 +99,14 @@ int
 mem_open_part(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 	      uint32_t number, bool is_second, struct store_obj *obj)
 {
-	int r = mem_key_check(k);
 	struct job *j;
+	int r = mem_job_of_key(sp, k, id, &obj->op, MEM_OPEN, open_part_work, &j);
 
 	obj->is_open = false;
 	if (r < 0)
 		return r;
-	j = mem_job_new(mem_port(sp), &obj->op, MEM_OPEN, open_part_work);
 	j->finish = open_finish;
 	j->is_quick = true;
-	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
-	memcpy(j->id, id, sizeof j->id);
 	j->len = number;
 	return mem_job_start(j);
 }
@@ -150,7 +144,7 @@ read_work(struct mem_store *st, struct job *j)
 	struct store_read *rd = container_of(j->op, struct store_read, op);
 	struct version *v = j->v;
 
-	/* Small ones lie anywhere in a page. */
+	/* Small objects lie at any place of a page. */
 	if (v->size_bytes <= STORE_GRANULE / 8 && !v->is_carried)
 		rd->lead = 64 * (1 + (uint32_t)(v->number % 63));
 	memset(j->buf->mem, 0x5a, rd->lead);
@@ -208,7 +202,7 @@ list_work(struct mem_store *st, struct job *j)
 	j->result = ls->bucket && !mem_lookup(st, ls->bucket, ls->bucket_len, "", 0) ? -ENXIO : 0;
 }
 
-/* Is v on the page's list, and behind `after`? */
+/* Returns true if the list has v, after `after`. */
 static bool
 listed(const struct mem_store *st, const struct store_list *ls, const struct version *v)
 {
@@ -230,7 +224,6 @@ listed(const struct mem_store *st, const struct store_list *ls, const struct ver
 	return c ? c > 0 : len > ls->after_len;
 }
 
-/* How much of the name is a common prefix; 0: none. */
 size_t
 mem_common_len(const struct store_list *ls, const char *name, size_t len)
 {
@@ -241,7 +234,6 @@ mem_common_len(const struct store_list *ls, const char *name, size_t len)
 	return at ? (size_t)(at - name) + ls->delimiter_len : 0;
 }
 
-/* Does name lie before the page because `after` is a common prefix of it? */
 bool
 mem_is_skipped(const struct store_list *ls, const char *name, size_t len)
 {
@@ -298,7 +290,7 @@ list_finish(struct mem_store *st, struct job *j)
 				at++;
 		}
 		go_on = ls->entry(ls, &e);
-		/* The caller's until the end, so it may be looked at until then. */
+		/* The store may read the caller's bytes until the end. */
 		check(!ls->after || memcmp(after, ls->after, ls->after_len) == 0);
 	}
 	ls->more = at < nr;

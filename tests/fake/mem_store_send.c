@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The store in memory as an engine of a set: the walk over its keys, and what goes from one engine to another.
+ * The store in memory as an engine of a set: the walk over its keys, and sends from one engine to another.
  *
- * A send compares what is under the key on both and makes the first difference go away, as one operation of the target; then it
- * compares again.  So a cut, or a failure, finds it between any two of them.
+ * A send compares the records of the key in both engines and removes the first difference with one operation of the target; then
+ * it compares again.  So a cut, or a failure, can happen between any two operations.
  */
 #include "tests/fake/mem_store_int.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what is equal ---- */
+/* ---- comparison ---- */
 
 static bool
 same_bytes(const struct version *v, const struct version *w)
@@ -36,35 +36,19 @@ same(const struct version *v, const struct version *w)
 
 #define WALK_SLICE 256
 
-struct name {
-	const char *bucket, *key;
-	size_t bucket_len, key_len;
-};
-
-static int
-compare(const struct name *a, const struct name *b)
-{
-	int c = memcmp(a->bucket, b->bucket, a->bucket_len < b->bucket_len ? a->bucket_len : b->bucket_len);
-
-	if (c || a->bucket_len != b->bucket_len)
-		return c ? c : a->bucket_len < b->bucket_len ? -1 : 1;
-	c = memcmp(a->key, b->key, a->key_len < b->key_len ? a->key_len : b->key_len);
-	return c ? c : (a->key_len > b->key_len) - (a->key_len < b->key_len);
-}
-
-/* Tells whether something under that name is not the same on the other engine: what only that one has does not count. */
+/* Returns true if the other engine lacks a record of that name, or has a different one. */
 static bool
-differs(const struct mem_store *st, struct mem_store *other, const struct name *n)
+differs(const struct mem_store *st, struct mem_store *other, const struct mem_name *n)
 {
 	const struct version *v = mem_lookup(st, n->bucket, n->bucket_len, n->key, n->key_len);
 
 	if (v && !same(v, mem_lookup(other, n->bucket, n->bucket_len, n->key, n->key_len)))
 		return true;
 	for (const struct mem_upload *u = st->uploads; u; u = u->next) {
-		struct name of = { u->bucket, u->key, u->bucket_len, u->key_len };
+		bool is_here = mem_compare(MEM_NAME(u), *n) == 0;
 		struct version *like = mem_version_new(n->bucket, n->bucket_len, n->key, n->key_len);
-		struct mem_upload **there = compare(&of, n) == 0 ? mem_upload_find(other, like, u->id) : NULL;
-		bool is_other = compare(&of, n) == 0 && !there;
+		struct mem_upload **there = is_here ? mem_upload_find(other, like, u->id) : NULL;
+		bool is_other = is_here && !there;
 
 		mem_version_put(NULL, like);
 		for (unsigned i = 0; there && !is_other && i <= STORE_PART_NR_MAX; i++)
@@ -75,11 +59,11 @@ differs(const struct mem_store *st, struct mem_store *other, const struct name *
 	return false;
 }
 
-/* Makes *n the next name after w->at of keys with so many copies.  False: there is none. */
+/* Finds the next name after w->at of keys with so many copies.  Returns false if there is none. */
 static bool
-next_name(const struct mem_store *st, const struct store_walk *w, struct name *n)
+next_name(const struct mem_store *st, const struct store_walk *w, struct mem_name *n)
 {
-	struct name at = { .bucket = (const char *)w->at };
+	struct mem_name at = { .bucket = (const char *)w->at };
 	bool there = false;
 
 	if (w->at_len) {
@@ -89,24 +73,22 @@ next_name(const struct mem_store *st, const struct store_walk *w, struct name *n
 	}
 	for (size_t i = 0; i < st->nr; i++) {
 		const struct version *v = st->index[i], *b = mem_lookup(st, v->bucket, v->bucket_len, "", 0);
-		struct name one = { v->bucket, v->key, v->bucket_len, v->key_len };
 
 		if (!v->key_len || !b || (b->copies > 1) != w->at_two ||
-		    (w->at_len && compare(&one, &at) <= 0))
+		    (w->at_len && mem_compare(MEM_NAME(v), at) <= 0))
 			continue;
-		/* In order: it is the first. */
-		*n = one;
+		/* The index is in order, so the name is the first. */
+		*n = MEM_NAME(v);
 		there = true;
 		break;
 	}
 	for (const struct mem_upload *u = st->uploads; u; u = u->next) {
 		const struct version *b = mem_lookup(st, u->bucket, u->bucket_len, "", 0);
-		struct name one = { u->bucket, u->key, u->bucket_len, u->key_len };
 
-		if (!b || (b->copies > 1) != w->at_two || (w->at_len && compare(&one, &at) <= 0))
+		if (!b || (b->copies > 1) != w->at_two || (w->at_len && mem_compare(MEM_NAME(u), at) <= 0))
 			continue;
-		if (!there || compare(&one, n) < 0)
-			*n = one;
+		if (!there || mem_compare(MEM_NAME(u), *n) < 0)
+			*n = MEM_NAME(u);
 		there = true;
 	}
 	return there;
@@ -122,7 +104,7 @@ mem_walk(struct store_port *p, struct store_walk *w)
 	mem_on_port(mem_port(p));
 	w->more = true;
 	for (int i = 0; i < WALK_SLICE; i++) {
-		struct name n;
+		struct mem_name n;
 		struct store_key k;
 
 		if (!next_name(st, w, &n)) {
@@ -152,17 +134,17 @@ mem_walk(struct store_port *p, struct store_walk *w)
 
 /* ---- sending ---- */
 
-/* One difference between two engines, and what makes it go away. */
+/* One difference between two engines, as the step that removes it. */
 enum step { STEP_NONE, STEP_PUT, STEP_REMOVE, STEP_MAKE_UPLOAD, STEP_PUT_PART, STEP_REMOVE_PART, STEP_ABORT };
 
 struct send {
 	struct store_send *s;
-	struct mem_port *from, *to; /* from NULL: nothing is there, all is removed */
-	struct store_op op;         /* of a step, at the target */
+	struct mem_port *from, *to; /* from NULL: removes all records */
+	struct store_op op;         /* step at the target */
 	bool is_starting;
 	struct version *like; /* bucket and key */
 	enum step step;
-	struct version *v;    /* that the target gets */
+	struct version *v;    /* new record of the target */
 	struct mem_upload *u; /* likewise */
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	uint32_t number;
@@ -188,7 +170,7 @@ finish(struct send *sd, int result)
 		s->op.done(&s->op);
 }
 
-/* What the target says, in the words of the whole. */
+/* Makes an error of the target the error of the send. */
 static int
 word_of(const struct send *sd, int error)
 {
@@ -210,15 +192,13 @@ word_of(const struct send *sd, int error)
 static struct version *
 object_of(const struct send *sd, const struct mem_store *st)
 {
-	return mem_lookup(st, sd->like->bucket, sd->like->bucket_len, sd->like->key, sd->like->key_len);
+	return mem_object(st, sd->like);
 }
 
 static bool
 is_of_key(const struct send *sd, const struct mem_upload *u)
 {
-	return u->bucket_len == sd->like->bucket_len && u->key_len == sd->like->key_len &&
-	       memcmp(u->bucket, sd->like->bucket, u->bucket_len) == 0 &&
-	       memcmp(u->key, sd->like->key, u->key_len) == 0 &&
+	return mem_compare(MEM_NAME(u), MEM_NAME(sd->like)) == 0 &&
 	       (!sd->s->only_upload || memcmp(u->id, sd->s->only_upload, sizeof u->id) == 0);
 }
 
@@ -230,7 +210,7 @@ upload_of(const struct send *sd, struct mem_store *st, const uint8_t *id)
 	return link ? *link : NULL;
 }
 
-/* A version for the target: what the source has, with its bytes, or (has_bytes: it has the same) with its own. */
+/* Makes the version for the target: of the source, with the bytes of the source, or, has_bytes, of the target. */
 static int
 take(struct send *sd, const struct version *from, const struct version *to, bool has_bytes)
 {
@@ -246,16 +226,14 @@ take(struct send *sd, const struct version *from, const struct version *to, bool
 	v->data_version = from->data_version;
 	if (has_bytes && !sd->s->is_repair) {
 		free(v->attrs);
-		v->attrs = malloc(from->attrs_len + 1);
-		check(v->attrs);
-		memcpy(v->attrs, from->attrs, from->attrs_len);
+		v->attrs = mem_copy_of(from->attrs, from->attrs_len);
 		v->attrs_len = from->attrs_len;
 	}
 	sd->v = v;
 	return 0;
 }
 
-/* ---- what differs ---- */
+/* ---- differences ---- */
 
 static int
 find_object(struct send *sd, const struct version *from, const struct version *to)
@@ -294,13 +272,9 @@ find_upload(struct send *sd, struct mem_store *from, struct mem_store *to)
 		if (!is_of_key(sd, u))
 			continue;
 		if (!there) {
-			sd->u = malloc(sizeof *sd->u);
-			check(sd->u);
-			*sd->u = *u;
+			sd->u = mem_copy_of(u, sizeof *u);
 			memset(sd->u->part, 0, sizeof sd->u->part);
-			sd->u->attrs = malloc(u->attrs_len + 1);
-			check(sd->u->attrs);
-			memcpy(sd->u->attrs, u->attrs, u->attrs_len);
+			sd->u->attrs = mem_copy_of(u->attrs, u->attrs_len);
 			sd->step = STEP_MAKE_UPLOAD;
 			return 0;
 		}
@@ -318,7 +292,7 @@ find_upload(struct send *sd, struct mem_store *from, struct mem_store *to)
 	return 0;
 }
 
-/* ---- what is damaged ---- */
+/* ---- damages ---- */
 
 static bool
 same_version(const struct version *v, const struct version *w)
@@ -387,9 +361,7 @@ put_part(struct mem_store *st, struct job *j, struct send *sd)
 	else if (sd->v->size_bytes > st->size_bytes - st->used_bytes)
 		j->result = -ENOSPC;
 	else {
-		mem_removed(st, u->part[sd->number]);
-		u->part[sd->number] = sd->v;
-		mem_number(st, sd->v);
+		mem_part_set(st, u, sd->number, sd->v);
 		sd->v = NULL;
 	}
 }
@@ -398,9 +370,10 @@ static void
 step_work(struct mem_store *st, struct job *j)
 {
 	struct send *sd = container_of(j->op, struct send, op);
+	const struct version *b = mem_bucket(st, sd->like);
 	struct mem_upload *u;
 
-	j->result = mem_bucket_judge(st, sd->like);
+	j->result = b ? b->gate : -ENXIO;
 	if (j->result < 0)
 		return;
 	switch (sd->step) {
@@ -412,8 +385,10 @@ step_work(struct mem_store *st, struct job *j)
 			mem_index_remove(st, object_of(sd, st));
 		break;
 	case STEP_MAKE_UPLOAD:
+		/* A new version, above those of the source, of which its upload IDs are made, and of the bucket here. */
 		if (sd->u->number > st->number)
 			st->number = sd->u->number;
+		sd->u->number = ++st->number;
 		if (!upload_of(sd, st, sd->u->id)) {
 			mem_upload_enter(st, sd->u);
 			sd->u = NULL;
@@ -424,10 +399,8 @@ step_work(struct mem_store *st, struct job *j)
 		break;
 	case STEP_REMOVE_PART:
 		u = upload_of(sd, st, sd->id);
-		if (u) {
-			mem_removed(st, u->part[sd->number]);
-			u->part[sd->number] = NULL;
-		}
+		if (u)
+			mem_part_set(st, u, sd->number, NULL);
 		break;
 	default:
 		if (upload_of(sd, st, sd->id))
@@ -461,7 +434,7 @@ on_step(struct store_op *op)
 	next_step(sd);
 }
 
-/* Lets the target do it.  wait_ns: nothing is done but to wait so long. */
+/* Starts the step at the target.  wait_ns: only waits for this time. */
 static void
 go(struct send *sd, uint64_t wait_ns)
 {
@@ -507,7 +480,7 @@ next_step(struct send *sd)
 		finish(sd, e);
 		return;
 	}
-	/* Those of small ones are in their record. */
+	/* Bytes of small objects are in their record. */
 	bytes = sd->v && !sd->has_bytes && sd->v->size_bytes > STORE_INLINE_MAX ? (uint32_t)sd->v->size_bytes
 										: 0;
 	if (bytes && sd->from && mem_member_unreadable(sd->from->st)) {
@@ -596,16 +569,15 @@ mem_copy_commit(struct store_port *to, struct store_put *put, struct store_port 
 {
 	const struct put_state *ps = mem_put_state(put);
 	struct mem_store *st = mem_port(from)->st;
-	const struct version *r;
+	const struct version *r = NULL;
+	struct mem_upload *u;
 	struct store_commit c;
 
 	check(put->is_started && ps->is_copy);
 	if (!ps->part_number)
-		r = mem_lookup(st, ps->v->bucket, ps->v->bucket_len, ps->v->key, ps->v->key_len);
-	else if (mem_upload_exists(st, ps->v, ps->id) == 0)
-		r = mem_upload_part(st, ps->v, ps->id, ps->part_number);
-	else
-		r = NULL;
+		r = mem_object(st, ps->v);
+	else if (mem_upload_get(st, ps->v, ps->id, &u) == 0)
+		r = u->part[ps->part_number];
 	if (!r || r->number != version ||
 	    r->size_bytes != put->size_bytes + (sc->last ? sc->last_len : sc->inline_len))
 		return -EAGAIN;

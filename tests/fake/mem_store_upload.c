@@ -13,38 +13,27 @@
 
 /* ---- under the lock ---- */
 
-static int
-compare(const struct mem_upload *u, const char *bucket, size_t bucket_len, const char *key, size_t key_len,
-	const uint8_t *id)
-{
-	int c = memcmp(u->bucket, bucket, u->bucket_len < bucket_len ? u->bucket_len : bucket_len);
-
-	if (c || u->bucket_len != bucket_len)
-		return c ? c : u->bucket_len < bucket_len ? -1 : 1;
-	c = memcmp(u->key, key, u->key_len < key_len ? u->key_len : key_len);
-	if (c || u->key_len != key_len)
-		return c ? c : u->key_len < key_len ? -1 : 1;
-	return memcmp(u->id, id, sizeof u->id);
-}
-
-/* The link to it, or to where it would be. */
+/* Finds the link to an upload, or to the place that it would have. */
 static struct mem_upload **
-place(struct mem_store *st, const char *bucket, size_t bucket_len, const char *key, size_t key_len,
-      const uint8_t *id)
+place(struct mem_store *st, struct mem_name n, const uint8_t *id)
 {
 	struct mem_upload **link = &st->uploads;
 
-	while (*link && compare(*link, bucket, bucket_len, key, key_len, id) < 0)
-		link = &(*link)->next;
+	for (; *link; link = &(*link)->next) {
+		int c = mem_compare(MEM_NAME(*link), n);
+
+		if (c > 0 || (c == 0 && memcmp((*link)->id, id, sizeof(*link)->id) >= 0))
+			break;
+	}
 	return link;
 }
 
 struct mem_upload **
 mem_upload_find(struct mem_store *st, const struct version *like, const uint8_t *id)
 {
-	struct mem_upload **link = place(st, like->bucket, like->bucket_len, like->key, like->key_len, id);
+	struct mem_upload **link = place(st, MEM_NAME(like), id), *u = *link;
 
-	return *link && compare(*link, like->bucket, like->bucket_len, like->key, like->key_len, id) == 0
+	return u && mem_compare(MEM_NAME(u), MEM_NAME(like)) == 0 && memcmp(u->id, id, sizeof u->id) == 0
 		       ? link
 		       : NULL;
 }
@@ -64,7 +53,7 @@ mem_upload_drop(struct mem_store *st, struct mem_upload **link)
 void
 mem_upload_enter(struct mem_store *st, struct mem_upload *u)
 {
-	struct mem_upload **link = place(st, u->bucket, u->bucket_len, u->key, u->key_len, u->id);
+	struct mem_upload **link = place(st, MEM_NAME(u), u->id);
 
 	u->next = *link;
 	*link = u;
@@ -102,42 +91,26 @@ mem_upload_bytes(const struct mem_upload *u)
 	return bytes;
 }
 
-struct version *
-mem_upload_part(struct mem_store *st, const struct version *like, const uint8_t *id, uint32_t number)
+void
+mem_part_set(struct mem_store *st, struct mem_upload *u, uint32_t number, struct version *v)
 {
-	return (*mem_upload_find(st, like, id))->part[number];
+	mem_removed(st, u->part[number]);
+	u->part[number] = v;
+	if (v)
+		mem_number(st, v);
 }
 
 int
-mem_part_commit(struct mem_store *st, struct version *v, const uint8_t *id, uint32_t number)
+mem_upload_get(struct mem_store *st, const struct version *like, const uint8_t *id,
+	       struct mem_upload **ret_upload)
 {
-	struct mem_upload **link = mem_upload_find(st, v, id);
+	struct mem_upload **link = mem_upload_find(st, like, id);
 
-	if (mem_bucket_judge(st, v) < 0)
-		return mem_bucket_judge(st, v);
-	if (!link)
-		return -ENOENT;
-	mem_removed(st, (*link)->part[number]);
-	(*link)->part[number] = v;
-	mem_number(st, v);
-	return 0;
-}
-
-int
-mem_upload_exists(struct mem_store *st, const struct version *like, const uint8_t *id)
-{
-	return !mem_bucket_exists(st, like) ? -ENXIO : mem_upload_find(st, like, id) ? 0 : -ENOENT;
+	*ret_upload = link ? *link : NULL;
+	return !mem_bucket(st, like) ? -ENXIO : link ? 0 : -ENOENT;
 }
 
 /* ---- begin, abort, stat ---- */
-
-static void
-free_v(struct mem_store *st, struct job *j)
-{
-	pthread_mutex_lock(&st->lock);
-	mem_version_put(st, j->v);
-	pthread_mutex_unlock(&st->lock);
-}
 
 static void
 create_work(struct mem_store *st, struct job *j)
@@ -145,12 +118,9 @@ create_work(struct mem_store *st, struct job *j)
 	struct store_upload *up = container_of(j->op, struct store_upload, op);
 	struct mem_upload *u;
 	const struct version *v = j->v;
+	struct model_answer a;
 
-	j->result = mem_bucket_judge(st, v);
-	if (j->result < 0)
-		return;
-	j->result = mem_quota_change(st, v, &(struct quota_change){ .uploads = 1 });
-	if (j->result < 0)
+	if (!mem_decide(st, j, (struct model_op){ .act = MODEL_CREATE_UPLOAD }, &a))
 		return;
 	u = calloc(1, sizeof *u);
 	check(u);
@@ -162,42 +132,21 @@ create_work(struct mem_store *st, struct job *j)
 	memcpy(u->key, v->key, u->key_len = v->key_len);
 	u->mtime_ns = clock_wall_ns();
 	u->attrs_len = j->len;
-	u->attrs = malloc(j->len + 1);
-	check(u->attrs);
-	if (j->len)
-		memcpy(u->attrs, j->attrs, j->len);
+	u->attrs = mem_copy_of(j->attrs, j->len);
 	mem_upload_enter(st, u);
-	j->result = 0;
-}
-
-static struct job *
-upload_job(struct mem_port *p, const struct store_key *k, struct store_op *op, const uint8_t *id,
-	   enum mem_fault kind, void (*work)(struct mem_store *, struct job *))
-{
-	struct job *j = mem_job_new(p, op, kind, work);
-
-	j->finish = free_v;
-	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
-	j->of = kind == MEM_LIST ? NULL : j->v;
-	j->has_two = store_has_two(k);
-	if (id)
-		memcpy(j->id, id, sizeof j->id);
-	return j;
 }
 
 int
 mem_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
 		  struct store_upload *u)
 {
-	struct mem_port *p = mem_port(sp);
-	int r = mem_key_check(k);
 	struct job *j;
+	int r = attrs_len > STORE_ATTRS_MAX
+			? -EINVAL
+			: mem_job_of_key(sp, k, NULL, &u->op, MEM_COMMIT, create_work, &j);
 
 	if (r < 0)
 		return r;
-	if (attrs_len > STORE_ATTRS_MAX)
-		return -EINVAL;
-	j = upload_job(p, k, &u->op, NULL, MEM_COMMIT, create_work);
 	j->attrs = attrs;
 	j->len = attrs_len;
 	return mem_job_start(j);
@@ -206,36 +155,31 @@ mem_upload_create(struct store_port *sp, const struct store_key *k, const void *
 static void
 abort_work(struct mem_store *st, struct job *j)
 {
-	struct quota_change less = { .uploads = -1 };
+	struct model_answer a;
 
-	j->result = mem_upload_exists(st, j->v, j->id);
-	if (j->result < 0)
-		return;
-	less.bytes = -(int64_t)mem_upload_bytes(*mem_upload_find(st, j->v, j->id));
-	check(mem_quota_change(st, j->v, &less) == 0);
-	mem_upload_drop(st, mem_upload_find(st, j->v, j->id));
+	if (mem_decide(st, j, (struct model_op){ .act = MODEL_ABORT }, &a))
+		mem_upload_drop(st, mem_upload_find(st, j->v, j->id));
 }
 
 int
 mem_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		 struct store_upload *u)
 {
-	struct mem_port *p = mem_port(sp);
-	int r = mem_key_check(k);
+	struct job *j;
+	int r = mem_job_of_key(sp, k, id, &u->op, MEM_DELETE, abort_work, &j);
 
-	return r < 0 ? r : mem_job_start(upload_job(p, k, &u->op, id, MEM_DELETE, abort_work));
+	return r < 0 ? r : mem_job_start(j);
 }
 
 static void
 stat_work(struct mem_store *st, struct job *j)
 {
 	struct store_stat *stat = container_of(j->op, struct store_stat, op);
-	const struct mem_upload *u;
+	struct mem_upload *u;
 
-	j->result = mem_upload_exists(st, j->v, j->id);
+	j->result = mem_upload_get(st, j->v, j->id, &u);
 	if (j->result < 0)
 		return;
-	u = *mem_upload_find(st, j->v, j->id);
 	stat->ctime_ns = u->mtime_ns;
 	stat->attrs_len = u->attrs_len;
 	if (u->attrs_len && j->len)
@@ -246,65 +190,22 @@ int
 mem_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		void *attrs, uint32_t cap, struct store_stat *stat)
 {
-	struct version *v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
+	struct job *j;
+	int r = mem_job_of_key(sp, k, id, &stat->op, MEM_STAT, stat_work, &j);
 
-	return mem_stat_start(mem_port(sp), stat, v, id, attrs, cap, stat_work);
+	return r < 0 ? r : mem_stat_start(j, attrs, cap);
 }
 
 /* ---- completion ---- */
 
-static bool
-same_etag(const struct store_etag *a, const struct store_etag *b)
-{
-	return a->parts == b->parts && memcmp(a->sum, b->sum, sizeof a->sum) == 0;
-}
-
-/* The object that the same list made before? */
-static bool
-was_done(struct mem_store *st, struct job *j, struct store_complete *c)
-{
-	struct version *v = mem_lookup(st, j->v->bucket, j->v->bucket_len, j->v->key, j->v->key_len);
-
-	if (!v || v->part_nr != c->part_nr || memcmp(v->id, j->id, sizeof v->id) != 0)
-		return false;
-	for (uint32_t i = 0; i < c->part_nr; i++) {
-		if (v->parts[i].number != c->parts[i].number ||
-		    !same_etag(&v->parts[i].etag, &c->parts[i].etag))
-			return false;
-	}
-	c->version = v->number;
-	c->size_bytes = v->size_bytes;
-	c->crc64 = v->crc64;
-	c->mtime_ns = v->mtime_ns;
-	c->etag = v->etag;
-	return c->was_done = true;
-}
-
-static int
-check_parts(struct mem_upload *u, struct store_complete *c)
-{
-	for (uint32_t i = 0; i < c->part_nr; i++) {
-		const struct store_part_ref *ref = &c->parts[i];
-		const struct version *part = u->part[ref->number];
-
-		c->bad = i;
-		if (!part || !same_etag(&part->etag, &ref->etag) ||
-		    (ref->version && ref->version != part->number))
-			return -EBADR;
-		if (i + 1 < c->part_nr && part->size_bytes < c->part_min_bytes)
-			return -EMSGSIZE;
-	}
-	c->bad = 0;
-	return 0;
-}
-
-/* The object's bytes are copied here: only the real store need not. */
+/* Makes the object of its parts; copies their bytes and attributes, and frees the parts. */
 static void
-put_together(struct mem_upload *u, struct store_complete *c, struct version *v)
+put_together(struct mem_store *st, struct mem_upload *u, struct store_complete *c, struct version *v)
 {
 	v->parts = calloc(c->part_nr, sizeof *v->parts);
 	check(v->parts);
 	v->part_nr = c->part_nr;
+	v->own_parts = true;
 	for (uint32_t i = 0; i < c->part_nr; i++)
 		v->size_bytes += u->part[c->parts[i].number]->size_bytes;
 	v->data = malloc(v->size_bytes + 1);
@@ -320,11 +221,13 @@ put_together(struct mem_upload *u, struct store_complete *c, struct version *v)
 						   .version = part->number,
 						   .off_bytes = v->size_bytes,
 						   .etag = part->etag,
-						   .attrs = part->attrs,
+						   .attrs = mem_copy_of(part->attrs, part->attrs_len),
 						   .attrs_len = part->attrs_len };
-		if (part->size_bytes)
-			memcpy(v->data + v->size_bytes, part->data, part->size_bytes);
+		memcpy(v->data + v->size_bytes, part->data, part->size_bytes);
 		v->size_bytes += part->size_bytes;
+		/* The bytes belong to the object: no reader keeps them in the quota. */
+		mem_version_put(st, part);
+		u->part[c->parts[i].number] = NULL;
 	}
 	v->crc64 = crc64_nvme(0, v->data, v->size_bytes);
 }
@@ -333,62 +236,23 @@ static void
 complete_work(struct mem_store *st, struct job *j)
 {
 	struct store_complete *c = container_of(j->op, struct store_complete, op);
+	const struct model_op op = { .act = MODEL_COMPLETE, .pre = &c->pre, .complete = c, .adds_crc = true };
 	struct version *v = j->v;
-	struct mem_upload *u;
+	struct model_answer a;
+	bool changes = mem_decide(st, j, op, &a);
 
-	j->result = mem_upload_exists(st, v, j->id);
-	if (j->result == -ENOENT && was_done(st, j, c)) {
+	c->bad = a.bad;
+	if (j->result == -ENOENT && mem_was_done(mem_object(st, v), j->id, c))
 		j->result = 0;
+	if (!changes)
 		return;
-	}
-	if (j->result == 0)
-		j->result = mem_judge(st, v, &c->pre);
-	if (j->result < 0)
-		return;
-	u = *mem_upload_find(st, v, j->id);
-	j->result = check_parts(u, c);
-	if (j->result < 0)
-		return;
-	put_together(u, c, v);
-	if (c->have_expect_size && c->expect_size_bytes != v->size_bytes)
-		j->result = -ERANGE;
-	else if (c->have_expect_crc64 && c->expect_crc64 != v->crc64)
-		j->result = -EILSEQ;
-	if (j->result == 0) {
-		const struct version *old = mem_lookup(st, v->bucket, v->bucket_len, v->key, v->key_len);
-
-		j->result = mem_quota_change(
-			st, v,
-			&(struct quota_change){ .objects = !old,
-						.bytes = (int64_t)(v->size_bytes - mem_upload_bytes(u) -
-								   (old ? old->size_bytes : 0)),
-						.uploads = -1 });
-	}
-	if (j->result < 0)
-		return;
-	/* Attributes of parts live as long as the object. */
-	for (uint32_t i = 0; i < c->part_nr; i++) {
-		void *copy = malloc(v->parts[i].attrs_len + 1);
-
-		check(copy);
-		if (v->parts[i].attrs_len)
-			memcpy(copy, v->parts[i].attrs, v->parts[i].attrs_len);
-		v->parts[i].attrs = copy;
-	}
-	v->own_parts = true;
+	put_together(st, *mem_upload_find(st, v, j->id), c, v);
+	check(v->size_bytes == a.size_bytes && v->crc64 == a.crc64);
 	memcpy(v->id, j->id, sizeof v->id);
 	v->etag = c->etag = c->meta.etag;
 	v->mtime_ns = c->mtime_ns = c->meta.mtime_ns ? c->meta.mtime_ns : clock_wall_ns();
 	v->attrs_len = c->meta.attrs_len;
-	v->attrs = malloc(v->attrs_len + 1);
-	check(v->attrs);
-	if (v->attrs_len)
-		memcpy(v->attrs, c->meta.attrs, v->attrs_len);
-	/* Its bytes live on. */
-	for (uint32_t i = 0; i < c->part_nr; i++) {
-		mem_version_put(st, u->part[c->parts[i].number]);
-		u->part[c->parts[i].number] = NULL;
-	}
+	v->attrs = mem_copy_of(c->meta.attrs, v->attrs_len);
 	mem_upload_drop(st, mem_upload_find(st, v, j->id));
 	v->refs++;
 	mem_index_set(st, v);
@@ -402,28 +266,21 @@ int
 mem_upload_complete(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		    struct store_complete *c)
 {
-	struct mem_port *p = mem_port(sp);
+	struct job *j;
 	int r = mem_key_check(k);
 
 	if (r < 0)
 		return r;
 	c->was_done = false;
 	c->version = c->size_bytes = c->crc64 = 0;
-	for (uint32_t i = 0; i < c->part_nr; i++) {
-		c->bad = i;
-		if (c->parts[i].number < 1 || c->parts[i].number > STORE_PART_NR_MAX ||
-		    (i && c->parts[i].number <= c->parts[i - 1].number))
-			r = -EINVAL;
-		if (r < 0)
-			break;
-	}
-	if (r < 0 || !c->part_nr || c->part_nr > STORE_PART_NR_MAX || c->meta.attrs_len > STORE_ATTRS_MAX) {
-		c->op.port = &p->base;
-		c->op.result = -EINVAL;
+	r = model_check_list(c);
+	if (r < 0) {
+		c->op.port = sp;
+		c->op.result = r;
 		return 1;
 	}
-	c->bad = 0;
-	return mem_job_start(upload_job(p, k, &c->op, id, MEM_COMMIT, complete_work));
+	r = mem_job_of_key(sp, k, id, &c->op, MEM_COMMIT, complete_work, &j);
+	return r < 0 ? r : mem_job_start(j);
 }
 
 /* ---- listing ---- */
@@ -434,18 +291,17 @@ parts_finish(struct mem_store *st, struct job *j)
 	struct store_part_list *pl = container_of(j->op, struct store_part_list, op);
 	struct version **page = calloc(STORE_PART_NR_MAX, sizeof(struct version *));
 	uint32_t *number = calloc(STORE_PART_NR_MAX, sizeof *number), nr = 0, given = 0;
-	struct mem_upload **link;
+	struct mem_upload *u;
 	bool go_on = true;
 
 	check(page && number);
 	pthread_mutex_lock(&st->lock);
-	link = mem_upload_find(st, j->v, j->id);
-	pl->op.result = mem_upload_exists(st, j->v, j->id);
-	for (uint32_t i = pl->after + 1; link && i <= STORE_PART_NR_MAX; i++) {
-		if (!(*link)->part[i])
+	pl->op.result = mem_upload_get(st, j->v, j->id, &u);
+	for (uint32_t i = pl->after + 1; u && i <= STORE_PART_NR_MAX; i++) {
+		if (!u->part[i])
 			continue;
 		number[nr] = i;
-		page[nr] = (*link)->part[i];
+		page[nr] = u->part[i];
 		page[nr++]->refs++;
 	}
 	pthread_mutex_unlock(&st->lock);
@@ -484,14 +340,12 @@ int
 mem_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 	       struct store_part_list *pl)
 {
-	struct mem_port *p = mem_port(sp);
-	int r = mem_key_check(k);
 	struct job *j;
+	int r = mem_job_of_key(sp, k, id, &pl->op, MEM_LIST, nothing, &j);
 
 	if (r < 0)
 		return r;
 	pl->more = false;
-	j = upload_job(p, k, &pl->op, id, MEM_LIST, nothing);
 	j->finish = parts_finish;
 	return mem_job_start(j);
 }
@@ -553,11 +407,11 @@ uploads_finish(struct mem_store *st, struct job *j)
 						   .attrs_len = common ? 0 : u->attrs_len };
 	}
 	if (ls->op.result == 0) {
-		/* Under the lock: what is given lies in the uploads.
+		/* Under the lock, because the entries refer to the uploads.
 		 * The callback must not start anything. */
 		for (bool go_on = true; go_on && given < nr && given < ls->max; given++)
 			go_on = ls->entry(ls, &page[given]);
-		/* The caller's until the end, so it may be looked at until then. */
+		/* The store may read the caller's bytes until the end. */
 		check(!ls->after || memcmp(after, ls->after, ls->after_len) == 0);
 		check(!ls->after_id || memcmp(after_id, ls->after_id, sizeof after_id) == 0);
 		ls->more = given < nr;

@@ -39,6 +39,36 @@ put_end(struct mem_port *p, struct store_put *put)
 	put->is_started = false;
 }
 
+static struct model_op
+op_of(const struct put_state *ps, uint64_t size_bytes)
+{
+	return (struct model_op){ .act = ps->part_number ? MODEL_PUT_PART : MODEL_PUT,
+				  .size_bytes = size_bytes,
+				  .part_number = ps->part_number };
+}
+
+/* Reserves quota for a PUT in progress with so many bytes, except for a second copy. Returns 0, -ENXIO, -ENOENT or
+ * -EDQUOT. */
+static int
+reserve(struct mem_store *st, struct put_state *ps, uint64_t size_bytes)
+{
+	const struct version *v = ps->v;
+	const bool is_known = size_bytes != STORE_SIZE_UNKNOWN;
+	const struct model_op op = op_of(ps, is_known ? size_bytes : 0);
+	uint64_t whole = ps->part_number ? quota_part_bytes(op.size_bytes) : op.size_bytes;
+	struct model_answer a;
+
+	if (!mem_look(st, v, ps->id, &op, &a))
+		return a.result;
+	if (ps->is_copy)
+		return 0;
+	ps->hold.has_two = ps->has_two;
+	if (a.usage.bytes < 0 || !is_known)
+		a.usage.bytes = 0;
+	return quota_reserve(st->quotas, st->counter, v->bucket, v->bucket_len, &a.usage,
+			     is_known ? whole : 0, &ps->hold);
+}
+
 int
 mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes,
 	      const uint8_t *upload_id, uint32_t part_number, bool is_copy)
@@ -58,13 +88,9 @@ mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key 
 	r = mem_fault_of(st, MEM_PUT_INIT);
 	if (!r && st->member && mem_member_failed(st))
 		r = -EROFS;
-	if (!r && !mem_lookup(st, k->bucket, k->bucket_len, "", 0))
-		r = -ENXIO;
 	if (!r && size_bytes != STORE_SIZE_UNKNOWN && size_bytes > st->size_bytes - st->used_bytes)
 		r = -ENOSPC;
 	v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
-	if (!r && upload_id)
-		r = mem_upload_exists(st, v, upload_id);
 	ps = calloc(1, sizeof *ps);
 	check(ps);
 	ps->v = v;
@@ -75,7 +101,7 @@ mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key 
 	if (upload_id)
 		memcpy(ps->id, upload_id, sizeof ps->id);
 	if (!r)
-		r = mem_quota_reserve(st, ps, size_bytes);
+		r = reserve(st, ps, size_bytes);
 	st->put_nr += r == 0;
 	if (r < 0)
 		mem_version_put(st, v);
@@ -103,7 +129,7 @@ mem_put_init_part(struct store_port *sp, struct store_put *put, const struct sto
 	return mem_put_begin(mem_port(sp), put, k, size_bytes, id, number, false);
 }
 
-/* Takes note of a piece; its bytes are fetched from the buffer later.  0 or -EINVAL. */
+/* Notes a piece, whose bytes are read from the buffer later.  Returns 0 or -EINVAL. */
 static int
 add_piece(struct store_put *put, struct put_state *ps, struct buf *buf, uint32_t len, bool last)
 {
@@ -140,7 +166,7 @@ write_finish(struct mem_store *st, struct job *j)
 	ps->writes--;
 }
 
-/* Without a length the reservation grows piece by piece. */
+/* Makes the reservation grow with each piece of a PUT of unknown size. */
 static int
 reserve_more(struct mem_store *st, const struct store_put *put, struct put_state *ps, uint32_t len)
 {
@@ -149,10 +175,10 @@ reserve_more(struct mem_store *st, const struct store_put *put, struct put_state
 	if (ps->expect_bytes != STORE_SIZE_UNKNOWN)
 		return 0;
 	pthread_mutex_lock(&st->lock);
-	if (!ps->part_number || mem_upload_exists(st, ps->v, ps->id) == 0)
-		r = mem_quota_reserve(st, ps, put->size_bytes + len);
+	r = reserve(st, ps, put->size_bytes + len);
 	pthread_mutex_unlock(&st->lock);
-	return r;
+	/* The commit finds that the bucket or the upload has ended. */
+	return r == -EDQUOT ? r : 0;
 }
 
 int
@@ -182,54 +208,6 @@ mem_put_write(struct store_port *sp, struct store_put *put, struct store_write *
 	return mem_job_start(j);
 }
 
-static bool
-etag_in(const struct store_pre *pre, const struct store_etag *e)
-{
-	for (int i = 0; i < pre->etag_nr; i++) {
-		if (pre->etags[i].parts == e->parts && memcmp(pre->etags[i].sum, e->sum, sizeof e->sum) == 0)
-			return true;
-	}
-	return false;
-}
-
-static int
-judge_kind(const struct version *old, const struct store_pre *pre)
-{
-	switch (pre->kind) {
-	case PRE_ABSENT:
-		return old ? -EEXIST : 0;
-	case PRE_MATCH_ANY:
-		return old ? 0 : -ENOENT;
-	case PRE_MATCH:
-		return !old ? -ENOENT : etag_in(pre, &old->etag) ? 0 : -ESTALE;
-	case PRE_NONE_MATCH:
-		return old && etag_in(pre, &old->etag) ? -EEXIST : 0;
-	case PRE_VERSION:
-		return !old ? -ENOENT : old->number == pre->version ? 0 : -ESTALE;
-	default:
-		return 0;
-	}
-}
-
-int
-mem_judge(const struct mem_store *st, const struct version *v, const struct store_pre *pre)
-{
-	const struct version *old = mem_lookup(st, v->bucket, v->bucket_len, v->key, v->key_len);
-	int e = mem_bucket_judge(st, v);
-
-	if (e == 0)
-		e = judge_kind(old, pre);
-
-	return e == 0 && pre->keep && old ? -EPERM : e;
-}
-
-struct version *
-mem_put_old(struct mem_store *st, const struct put_state *ps, const struct version *like)
-{
-	return ps->part_number ? mem_upload_part(st, like, ps->id, ps->part_number)
-			       : mem_lookup(st, like->bucket, like->bucket_len, like->key, like->key_len);
-}
-
 /* Makes the version of the pieces, and gives it its attributes. */
 static void
 mem_put_together(struct put_state *ps, const void *attrs)
@@ -238,16 +216,14 @@ mem_put_together(struct put_state *ps, const void *attrs)
 	uint64_t at = 0;
 
 	v->data = malloc(v->size_bytes ? v->size_bytes : 1);
-	v->attrs = malloc(v->attrs_len ? v->attrs_len : 1);
-	check(v->data && v->attrs);
+	v->attrs = mem_copy_of(attrs, v->attrs_len);
+	check(v->data);
 	for (uint32_t i = 0; i < ps->nr; i++) {
 		memcpy(v->data + at, ps->piece[i], ps->len[i]);
 		at += ps->len[i];
 	}
 	check(at == v->size_bytes);
-	check(crc64_nvme(0, v->data, at) == v->crc64); /* somebody wrote to a buffer that was the store's */
-	if (v->attrs_len)
-		memcpy(v->attrs, attrs, v->attrs_len);
+	check(crc64_nvme(0, v->data, at) == v->crc64); /* no caller wrote to a buffer of the store */
 }
 
 static void
@@ -256,25 +232,19 @@ commit_work(struct mem_store *st, struct job *j)
 	struct store_put *put = container_of(j->op, struct store_put, op);
 	struct put_state *ps = mem_put_state(put);
 	struct version *v = ps->v;
+	struct model_op op = op_of(ps, v->size_bytes);
+	struct model_answer a;
 
+	op.pre = &j->pre;
 	if (j->buf)
 		write_work(st, j);
-	if (ps->part_number)
-		j->result = mem_upload_exists(st, v, ps->id);
-	else
-		j->result = ps->is_copy ? mem_bucket_judge(st, v) : mem_judge(st, v, &j->pre);
-	if (!j->result && ps->part_number)
-		j->result = mem_bucket_judge(st, v);
-	if (!j->result && v->size_bytes > st->size_bytes - st->used_bytes)
-		j->result = -ENOSPC;
-	if (!j->result && !ps->is_copy)
-		j->result = mem_quota_put(st, ps);
-	if (j->result < 0)
+	if (!mem_decide(st, j, op, &a))
 		return;
+	quota_end(st->quotas, st->counter, &ps->hold);
 	mem_put_together(ps, j->attrs);
 	ps->v = NULL;
 	if (ps->part_number)
-		check(mem_part_commit(st, v, ps->id, ps->part_number) == 0);
+		mem_part_set(st, *mem_upload_find(st, v, ps->id), ps->part_number, v);
 	else
 		mem_index_set(st, v);
 	put->version = v->number;
@@ -315,7 +285,7 @@ mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit 
 	struct job *j;
 	int r = 0;
 
-	/* It is committed where it began. */
+	/* The port of the commit is that of the begin. */
 	check(put->op.port == &p->base);
 	check(put->is_started && !ps->committing && ps->writes == 0);
 	v = ps->v;
@@ -345,6 +315,7 @@ mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit 
 	j->of = v;
 	j->has_two = ps->has_two;
 	j->is_sent = ps->is_copy;
+	memcpy(j->id, ps->id, sizeof j->id);
 	ps->commit = *c;
 	if (c->last && c->last_len) {
 		j->buf = c->last;
@@ -360,12 +331,8 @@ mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit 
 		v->number = copy_of->number;
 		v->data_version = copy_of->data_version;
 		v->mtime_ns = copy_of->mtime_ns;
-		/* What is open at the source may be gone by then. */
-		ps->attrs = malloc(v->attrs_len + 1);
-		check(ps->attrs);
-		if (v->attrs_len)
-			memcpy(ps->attrs, copy_of->attrs, v->attrs_len);
-		j->attrs = ps->attrs;
+		/* The version of the source may end before the commit. */
+		j->attrs = ps->attrs = mem_copy_of(copy_of->attrs, v->attrs_len);
 	}
 	ps->committing = true;
 	return mem_job_start(j);
@@ -422,20 +389,16 @@ mem_put_abort(struct store_port *sp, struct store_put *put)
 static void
 delete_work(struct mem_store *st, struct job *j)
 {
-	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, j->v->key, j->v->key_len);
+	struct model_answer a;
 
-	j->result = mem_judge(st, j->v, &j->pre);
-	if (j->result < 0 || !old)
+	if (!mem_decide(st, j, (struct model_op){ .act = MODEL_DELETE, .pre = &j->pre }, &a))
 		return;
-	check(mem_quota_change(st, old,
-			       &(struct quota_change){ .objects = -1, .bytes = -(int64_t)old->size_bytes }) ==
-	      0);
-	mem_index_remove(st, old);
+	mem_index_remove(st, mem_object(st, j->v));
 	st->commits++;
 	j->result = 1;
 }
 
-/* Drops all that there is of a bucket: what is not the engine's own goes with it. */
+/* Removes all records of a bucket, also the foreign ones. */
 static void
 mem_drop_records(struct mem_store *st, const struct version *b)
 {
@@ -448,69 +411,62 @@ mem_drop_records(struct mem_store *st, const struct version *b)
 }
 
 static void
-bucket_work(struct mem_store *st, struct job *j)
+make_bucket_work(struct mem_store *st, struct job *j)
 {
-	struct version *old = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
+	struct version *b = j->v;
+	struct model_answer a;
 
-	if (j->is_create) {
-		j->result = old ? -EEXIST : mem_quota_judge_bucket(st, j->v);
-		if (j->result == 0) {
-			j->v->refs++;
-			j->v->gate = j->is_gated ? -ENXIO : 0;
-			mem_index_set(st, j->v);
-			j->v->battrs_number = j->v->attrs_len ? ++st->number : 0;
-			mem_quota_bucket(st, j->v, true);
-		}
-	} else {
-		bool holds = old && mem_bucket_holds(st, old->bucket, old->bucket_len);
-		int error = mem_fault_of(st, MEM_BUCKET_DELETE);
-
-		j->result = error ? error : !old ? -ENXIO : holds ? -ENOTEMPTY : 0;
-		if (j->result == 0) {
-			mem_quota_bucket(st, old, false);
-			mem_drop_records(st, old);
-			mem_index_remove(st, old);
-		}
-	}
+	if (!mem_decide(st, j, (struct model_op){ .act = MODEL_MAKE_BUCKET }, &a))
+		return;
+	j->result = mem_quota_judge_bucket(st, b);
+	if (j->result < 0)
+		return;
+	b->refs++;
+	b->gate = j->is_gated ? -ENXIO : 0;
+	mem_index_set(st, b);
+	b->battrs_number = b->attrs_len ? ++st->number : 0;
+	mem_quota_bucket(st, b, true);
 }
 
 static void
-delete_finish(struct mem_store *st, struct job *j)
+remove_bucket_work(struct mem_store *st, struct job *j)
 {
-	pthread_mutex_lock(&st->lock);
-	mem_version_put(st, j->v);
-	pthread_mutex_unlock(&st->lock);
+	struct version *b = mem_bucket(st, j->v);
+	struct model_answer a;
+
+	j->result = mem_fault_of(st, MEM_BUCKET_DELETE);
+	if (j->result < 0 || !mem_decide(st, j, (struct model_op){ .act = MODEL_REMOVE_BUCKET }, &a))
+		return;
+	mem_quota_bucket(st, b, false);
+	mem_drop_records(st, b);
+	mem_index_remove(st, b);
 }
 
 int
 mem_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
 	   struct store_del *del)
 {
-	struct mem_port *p = mem_port(sp);
 	struct job *j;
-	int r = mem_key_check(k);
+	int r = mem_job_of_key(sp, k, NULL, &del->op, MEM_DELETE, delete_work, &j);
 
 	if (r < 0)
 		return r;
-	j = mem_job_new(p, &del->op, MEM_DELETE, delete_work);
-	j->finish = delete_finish;
-	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
 	if (pre)
 		j->pre = *pre;
-	j->of = j->v;
-	j->has_two = store_has_two(k);
 	return mem_job_start(j);
 }
 
 static void
 gate_work(struct mem_store *st, struct job *j)
 {
-	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
-	bool holds = b && mem_bucket_holds(st, b->bucket, b->bucket_len);
+	struct version *b = mem_bucket(st, j->v);
+	struct model_answer a;
 
-	if (b && j->gate == GATE_CLOSE_BARE)
-		holds |= mem_uploads_any(st, b->bucket, b->bucket_len);
-	j->result = j->gate == GATE_OPEN ? 0 : !b ? -ENXIO : holds ? -ENOTEMPTY : 0;
+	if (j->gate != GATE_OPEN)
+		mem_decide(st, j,
+			   (struct model_op){ .act = MODEL_CLOSE_BUCKET,
+					      .is_alone = j->gate == GATE_CLOSE_BARE },
+			   &a);
 	if (b && j->result == 0)
 		b->gate = j->gate == GATE_OPEN ? 0 : -EAGAIN;
 }
@@ -518,12 +474,10 @@ gate_work(struct mem_store *st, struct job *j)
 static void
 copies_work(struct mem_store *st, struct job *j)
 {
-	struct version *b = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
-	bool holds = b && (mem_bucket_holds(st, b->bucket, b->bucket_len) ||
-			   mem_uploads_any(st, b->bucket, b->bucket_len));
+	struct version *b = mem_bucket(st, j->v);
+	struct model_answer a;
 
-	j->result = !b ? -ENXIO : holds && b->copies != j->copies ? -ENOTEMPTY : 0;
-	if (j->result < 0 || b->copies == j->copies)
+	if (!mem_decide(st, j, (struct model_op){ .act = MODEL_SET_COPIES, .copies = j->copies }, &a))
 		return;
 	mem_drop_records(st, b);
 	b->copies = j->copies;
@@ -532,28 +486,12 @@ copies_work(struct mem_store *st, struct job *j)
 		b->battrs_number = ++st->number;
 }
 
-static int
-bucket_start(struct mem_port *p, const char *name, size_t len, struct store_del *op, struct job **ret_j)
-{
-	struct job *j;
-
-	if (len > STORE_BUCKET_MAX)
-		return -ENAMETOOLONG;
-	if (!len || memchr(name, 0, len))
-		return -EINVAL;
-	j = mem_job_new(p, &op->op, MEM_DELETE, bucket_work);
-	j->finish = delete_finish;
-	j->v = mem_version_new(name, len, "", 0);
-	*ret_j = j;
-	return 0;
-}
-
 int
 mem_bucket_make(struct store_port *sp, const char *name, size_t len, uint64_t ctime_ns,
 		const struct store_bucket_spec *spec, bool is_gated, struct store_del *op)
 {
 	struct job *j;
-	int r = bucket_start(mem_port(sp), name, len, op, &j);
+	int r = mem_job_of_bucket(sp, name, len, &op->op, MEM_DELETE, make_bucket_work, &j);
 
 	if (r < 0)
 		return r;
@@ -563,7 +501,6 @@ mem_bucket_make(struct store_port *sp, const char *name, size_t len, uint64_t ct
 		j->v->attrs = mem_copy_of(spec->attrs, spec->attrs_len);
 		j->v->attrs_len = spec->attrs_len;
 	}
-	j->is_create = true;
 	j->is_gated = is_gated;
 	return mem_job_start(j);
 }
@@ -572,10 +509,11 @@ int
 mem_bucket_gate(struct store_port *sp, const char *name, size_t len, enum store_gate gate,
 		struct store_del *op)
 {
-	struct job *j = mem_job_new(mem_port(sp), &op->op, MEM_STAT, gate_work);
+	struct job *j;
+	int r = mem_job_of_bucket(sp, name, len, &op->op, MEM_STAT, gate_work, &j);
 
-	j->finish = delete_finish;
-	j->v = mem_version_new(name, len, "", 0);
+	if (r < 0)
+		return r;
 	j->gate = gate;
 	return mem_job_start(j);
 }
@@ -584,10 +522,11 @@ int
 mem_bucket_set_copies(struct store_port *sp, const char *name, size_t len, unsigned copies,
 		      struct store_del *op)
 {
-	struct job *j = mem_job_new(mem_port(sp), &op->op, MEM_DELETE, copies_work);
+	struct job *j;
+	int r = mem_job_of_bucket(sp, name, len, &op->op, MEM_DELETE, copies_work, &j);
 
-	j->finish = delete_finish;
-	j->v = mem_version_new(name, len, "", 0);
+	if (r < 0)
+		return r;
 	j->copies = copies;
 	return mem_job_start(j);
 }
@@ -605,7 +544,7 @@ int
 mem_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op)
 {
 	struct job *j;
-	int r = bucket_start(mem_port(sp), name, len, op, &j);
+	int r = mem_job_of_bucket(sp, name, len, &op->op, MEM_DELETE, remove_bucket_work, &j);
 
 	return r < 0 ? r : mem_job_start(j);
 }
@@ -614,7 +553,7 @@ static void
 head_work(struct mem_store *st, struct job *j)
 {
 	struct store_stat *stat = container_of(j->op, struct store_stat, op);
-	struct version *v = mem_lookup(st, j->v->bucket, j->v->bucket_len, "", 0);
+	struct version *v = mem_bucket(st, j->v);
 
 	j->result = v ? 0 : -ENXIO;
 	if (!v)
@@ -627,6 +566,8 @@ head_work(struct mem_store *st, struct job *j)
 int
 mem_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *stat)
 {
-	return mem_stat_start(mem_port(sp), stat, mem_version_new(name, len, "", 0), NULL, NULL, 0,
-			      head_work);
+	struct job *j;
+	int r = mem_job_of_bucket(sp, name, len, &stat->op, MEM_STAT, head_work, &j);
+
+	return r < 0 ? r : mem_stat_start(j, NULL, 0);
 }
