@@ -63,19 +63,6 @@ is_put(const struct key_change *c)
 	return c->call.kind == CALL_PUT;
 }
 
-/* Copies the result of a completion to the caller's operation. */
-static void
-give_completed(struct store_complete *to, const struct store_complete *from)
-{
-	to->version = from->version;
-	to->size_bytes = from->size_bytes;
-	to->crc64 = from->crc64;
-	to->mtime_ns = from->mtime_ns;
-	to->etag = from->etag;
-	to->was_done = from->was_done;
-	to->bad = from->bad;
-}
-
 static struct key_change *
 change_of(struct key_op *ko)
 {
@@ -154,12 +141,6 @@ copy_drop(struct copy *cp)
 	free(cp);
 }
 
-static void
-second_over(struct key_change *c)
-{
-	over(c, c->done);
-}
-
 /* The role, in the newest map, of the engine that was the primary at the start of a change. The newest map
  * may not be effective yet. */
 enum first_is { FIRST_LOST, FIRST_ALONE, FIRST_OF_TWO };
@@ -198,7 +179,7 @@ second_kept(struct key_op *ko)
 	else if (set_secondary(s, &c->ko.key) != SET_NOWHERE)
 		second(c);
 	else if (is == FIRST_ALONE)
-		second_over(c);
+		over(c, c->done);
 	else
 		/* Both disks have failed. The secondary is in sync according to the map, and may become the
 		 * primary at the next start (M36). */
@@ -215,7 +196,7 @@ second_ended(struct key_change *c, int engine, int result)
 	if (list_linked(&c->link))
 		list_del(&c->link);
 	if (result >= 0 || (has_failed && !RULE_AWAY_BEFORE_COPY_ANSWER)) {
-		second_over(c);
+		over(c, c->done);
 		return;
 	}
 	/* The secondary returns -EPERM while it is becoming the primary. */
@@ -301,7 +282,7 @@ second(struct key_change *c)
 		return;
 	}
 	if (engine == SET_NOWHERE || !RULE_COPY_BEFORE_ANSWER) {
-		second_over(c);
+		over(c, c->done);
 		return;
 	}
 	/* The map still lists the failed disk. The copy is not started: the port has already ended the waits
@@ -471,11 +452,13 @@ key_change_begin(struct key_change *c)
 static void
 give_step(struct key_change *c)
 {
+	/* a copy of the whole operation leaves this part as it is */
+	c->u.op = *c->op;
 	if (c->call.kind == CALL_CREATE)
 		memcpy(container_of(c->op, struct store_upload, op)->id, c->u.upload.id,
 		       STORE_UPLOAD_ID_BYTES);
 	if (c->call.kind == CALL_COMPLETE)
-		give_completed(container_of(c->op, struct store_complete, op), &c->u.complete);
+		*container_of(c->op, struct store_complete, op) = c->u.complete;
 	c->op->result = c->result;
 	free(c);
 }
