@@ -475,6 +475,28 @@ extent_task(const struct store_conf *conf, enum store_task task, char *said, siz
 	}
 }
 
+static int
+extent_apply(struct store_port *p, const struct store_change *c, struct store_op *op)
+{
+	static int (*const apply[])(struct store_port *, const struct store_change *, struct store_op *) = {
+		[ACT_DELETE] = extent_delete,
+		[ACT_SET_ATTRS] = extent_set_attrs,
+		[ACT_CREATE_UPLOAD] = extent_create_upload,
+		[ACT_ABORT_UPLOAD] = extent_abort_upload,
+		[ACT_COMPLETE] = extent_complete,
+		[ACT_CREATE_BUCKET] = extent_create_bucket,
+		[ACT_DELETE_BUCKET] = extent_delete_bucket,
+		[ACT_SET_BUCKET_ATTRS] = extent_set_bucket_attrs,
+		[ACT_SET_QUOTA] = extent_set_quota,
+		[ACT_MAKE_BUCKET] = extent_make_bucket,
+		[ACT_GATE_BUCKET] = extent_gate_bucket,
+		[ACT_SET_COPIES] = extent_set_copies,
+	};
+
+	check(c->act < sizeof apply / sizeof apply[0]);
+	return apply[c->act](p, c, op);
+}
+
 const struct store_ops extent_ops = {
 	.name = "disks",
 	.task = extent_task,
@@ -494,21 +516,13 @@ const struct store_ops extent_ops = {
 	.put_write = extent_put_write,
 	.put_commit = extent_put_commit,
 	.put_abort = extent_put_abort,
-	.delete = extent_delete,
-	.set_attrs = extent_set_attrs,
-	.upload_create = extent_upload_create,
-	.upload_abort = extent_upload_abort,
+	.apply = extent_apply,
 	.upload_stat = extent_upload_stat,
 	.put_init_part = extent_put_init_part,
-	.upload_complete = extent_upload_complete,
 	.list_parts = extent_list_parts,
 	.obj_part = extent_obj_part,
 	.obj_part_at = extent_obj_part_at,
-	.bucket_create = extent_bucket_create,
-	.bucket_delete = extent_bucket_delete,
 	.bucket_head = extent_bucket_head,
-	.bucket_set_attrs = extent_bucket_set_attrs,
-	.bucket_set_quota = extent_bucket_set_quota,
 	.bucket_get_attrs = extent_bucket_get_attrs,
 	.list = extent_list,
 	.list_uploads = extent_list_uploads,
@@ -517,8 +531,5 @@ const struct store_ops extent_ops = {
 	.unit_nr = extent_unit_nr,
 	.unit_info = extent_unit_info,
 	.background = extent_background,
-	.bucket_make = extent_bucket_make,
-	.bucket_set_copies = extent_bucket_set_copies,
-	.bucket_gate = extent_bucket_gate,
 	.member = &extent_member_ops,
 };

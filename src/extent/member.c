@@ -144,11 +144,7 @@ const struct store_member_ops extent_member_ops = {
 	.copy_init = extent_copy_init,
 	.copy_commit = extent_copy_commit,
 	.open_put = extent_open_put,
-	.watch = extent_watch,
-	.freeze = extent_freeze,
-	.thaw = extent_thaw,
-	.take = extent_take,
-	.leave = extent_leave,
+	.slots = extent_slots,
 	.disown = extent_disown,
 	.two_use = member_two_use,
 };

@@ -629,6 +629,42 @@ rstore_background(const struct store *s)
 
 /* ---- the table ---- */
 
+static int
+rstore_apply(struct store_port *p, const struct store_change *c, struct store_op *op)
+{
+	const struct store_bucket_spec spec = { c->copies, c->attrs, c->attrs_len };
+	const struct store_key *k = &c->key;
+
+	switch (c->act) {
+	case ACT_DELETE:
+		return rstore_delete(p, k, c->pre, container_of(op, struct store_del, op));
+	case ACT_SET_ATTRS:
+		return rstore_set_attrs(p, k, c->version, c->attrs, c->attrs_len,
+					container_of(op, struct store_del, op));
+	case ACT_CREATE_UPLOAD:
+		return rstore_upload_create(p, k, c->attrs, c->attrs_len,
+					    container_of(op, struct store_upload, op));
+	case ACT_ABORT_UPLOAD:
+		return rstore_upload_abort(p, k, c->id, container_of(op, struct store_upload, op));
+	case ACT_COMPLETE:
+		return rstore_upload_complete(p, k, c->id, container_of(op, struct store_complete, op));
+	case ACT_CREATE_BUCKET:
+		return rstore_bucket_create(p, k->bucket, k->bucket_len, &spec,
+					    container_of(op, struct store_del, op));
+	case ACT_DELETE_BUCKET:
+		return rstore_bucket_delete(p, k->bucket, k->bucket_len,
+					    container_of(op, struct store_del, op));
+	case ACT_SET_BUCKET_ATTRS:
+		return rstore_bucket_set_attrs(p, k->bucket, k->bucket_len, c->version, c->attrs,
+					       c->attrs_len, container_of(op, struct store_bucket_set, op));
+	case ACT_SET_QUOTA:
+		return rstore_bucket_set_quota(p, k->bucket, k->bucket_len, c->max,
+					       container_of(op, struct store_bucket_set, op));
+	default:
+		return -EOPNOTSUPP;
+	}
+}
+
 const struct store_ops rados_store_ops = {
 	.name = "rados",
 	.format = rstore_format,
@@ -650,22 +686,14 @@ const struct store_ops rados_store_ops = {
 	.write_cancel = rstore_write_cancel,
 	.put_commit = rstore_put_commit,
 	.put_abort = rstore_put_abort,
-	.delete = rstore_delete,
-	.set_attrs = rstore_set_attrs,
-	.upload_create = rstore_upload_create,
-	.upload_abort = rstore_upload_abort,
+	.apply = rstore_apply,
 	.upload_stat = rstore_upload_stat,
 	.put_init_part = rstore_put_init_part,
-	.upload_complete = rstore_upload_complete,
 	.list_parts = rstore_list_parts,
 	.obj_part = rstore_obj_part,
 	.obj_part_at = rstore_obj_part_at,
-	.bucket_create = rstore_bucket_create,
-	.bucket_delete = rstore_bucket_delete,
 	.bucket_head = rstore_bucket_head,
 	.bucket_was_there = rstore_bucket_was_there,
-	.bucket_set_attrs = rstore_bucket_set_attrs,
-	.bucket_set_quota = rstore_bucket_set_quota,
 	.bucket_get_attrs = rstore_bucket_get_attrs,
 	.list = rstore_list,
 	.list_uploads = rstore_list_uploads,

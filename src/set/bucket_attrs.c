@@ -14,8 +14,10 @@ set_at(struct change *c, uint64_t version)
 	if (change_copy_attrs(c) < 0)
 		return -EAGAIN;
 	c->touched = true;
-	return store_bucket_set_attrs(change_engine_at(c), c->name, c->len, version, c->sub->attrs,
-				      c->attrs_len, &c->sub->u.set);
+	return change_apply_at(c, (struct store_change){ .act = ACT_SET_BUCKET_ATTRS,
+							 .version = version,
+							 .attrs = c->sub->attrs,
+							 .attrs_len = c->attrs_len });
 }
 
 /*
@@ -51,20 +53,16 @@ set_attrs_next(struct change *c, int r)
 }
 
 int
-set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version, const void *attrs,
-		     uint32_t attrs_len, struct store_bucket_set *op)
+set_bucket_set_attrs(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
 	struct set_port *p = set_port(sp);
 	struct change *c;
 
 	if (port_engines(p) == 1)
-		return through_attrs(p, name, len, version, attrs, attrs_len, op);
-	c = change_new(p, &op->op, name, len, set_attrs_next);
+		return through_apply(p, sc, op);
+	c = change_new(p, op, sc, set_attrs_next);
 	if (!c)
 		return -EAGAIN;
-	c->version = version;
-	c->attrs = attrs;
-	c->attrs_len = attrs_len;
 	return change_begin(c);
 }
 
@@ -92,34 +90,27 @@ bound(struct change *c)
 static int
 set_quota_next(struct change *c, int r)
 {
-	struct store_port *e;
-
 	if (judge_step(c, r)) {
 		if (c->result == 0)
 			bound(c);
 		return 0;
 	}
-	e = change_engine_at(c);
 	c->touched = true;
-	return e->ops->bucket_set_quota(e, c->name, c->len, &c->max_quota, &c->sub->u.set);
+	return change_apply_at(c, (struct store_change){ .act = ACT_SET_QUOTA, .max = &c->max_quota });
 }
 
 int
-set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
-		     struct store_bucket_set *op)
+set_bucket_set_quota(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
 	struct set_port *p = set_port(sp);
-	struct store_port *first = port_engine(p, 0);
 	struct change *c;
 
-	if (!first->ops->bucket_set_quota)
-		return -EOPNOTSUPP;
 	if (port_engines(p) == 1)
-		return through_quota(p, name, len, max, op);
-	c = change_new(p, &op->op, name, len, set_quota_next);
+		return through_apply(p, sc, op);
+	c = change_new(p, op, sc, set_quota_next);
 	if (!c)
 		return -EAGAIN;
-	c->max_quota = *max;
+	c->max_quota = *sc->max;
 	c->version = STORE_VERSION_ANY;
 	return change_begin(c);
 }

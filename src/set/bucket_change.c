@@ -163,7 +163,7 @@ on_turn(struct msg *m)
 }
 
 struct change *
-change_new(struct set_port *p, struct store_op *op, const char *name, size_t len,
+change_new(struct set_port *p, struct store_op *op, const struct store_change *sc,
 	   int (*next)(struct change *, int))
 {
 	struct change *c = calloc(1, sizeof *c);
@@ -178,9 +178,12 @@ change_new(struct set_port *p, struct store_op *op, const char *name, size_t len
 	c->op = op;
 	c->next = next;
 	c->at = -1;
-	check(len > 0 && len <= sizeof c->name);
-	memcpy(c->name, name, len);
-	c->len = len;
+	c->len = sc->key.bucket_len;
+	check(c->len > 0 && c->len <= sizeof c->name);
+	memcpy(c->name, sc->key.bucket, c->len);
+	c->attrs = sc->attrs;
+	c->attrs_len = sc->attrs_len;
+	c->version = sc->version;
 	c->sub = sub_new(c);
 	if (!c->sub) {
 		free(c);
@@ -225,18 +228,25 @@ change_copy_attrs(struct change *c)
 }
 
 int
+change_apply_at(struct change *c, struct store_change sc)
+{
+	struct store_port *e = change_engine_at(c);
+
+	sc.key = (struct store_key){ .bucket = c->name, .bucket_len = (uint16_t)c->len };
+	return e->ops->apply(e, &sc, &c->sub->u.op);
+}
+
+int
 change_remove_at(struct change *c)
 {
 	c->touched = true;
-	return store_bucket_delete(change_engine_at(c), c->name, c->len, &c->sub->u.del);
+	return change_apply_at(c, (struct store_change){ .act = ACT_DELETE_BUCKET });
 }
 
 int
 change_gate_at(struct change *c, enum store_gate gate)
 {
-	struct store_port *e = change_engine_at(c);
-
-	return e->ops->bucket_gate(e, c->name, c->len, gate, &c->sub->u.del);
+	return change_apply_at(c, (struct store_change){ .act = ACT_GATE_BUCKET, .gate = gate });
 }
 
 int

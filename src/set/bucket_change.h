@@ -107,7 +107,7 @@ bool change_is_lost(const struct change *c);
 /* Ends the change with `result`, and returns 0. */
 int change_is_done(struct change *c, int result);
 /* Allocates a change of a bucket. Returns NULL if there is no memory. */
-struct change *change_new(struct set_port *p, struct store_op *op, const char *name, size_t len,
+struct change *change_new(struct set_port *p, struct store_op *op, const struct store_change *sc,
 			  int (*next)(struct change *, int));
 /* Takes the map change lock and begins the change. Returns 1 if the change has ended with its result in
  * op->result; 0: op->done() follows. */
@@ -117,6 +117,9 @@ struct store_port *change_engine_at(struct change *c);
 /* Copies the attributes for the engine of the current step, because this engine may read them after the
  * caller was answered. Returns 0 or -ENOMEM. */
 int change_copy_attrs(struct change *c);
+/* Starts a change of the bucket on the engine of the current step; sc: the change, without the name of the
+ * bucket. Returns the result of the engine's start function (store.h). */
+int change_apply_at(struct change *c, struct store_change sc);
 /* Starts the removal of the bucket on the engine of the current step. Returns the result of the engine's
  * start function (store.h). */
 int change_remove_at(struct change *c);
@@ -129,18 +132,8 @@ int change_open_next(struct change *c);
 
 /* ---- bucket_through.c ---- */
 
-/* Creates a bucket in a set of one engine. Returns the result of a start function (store.h). */
-int through_create(struct set_port *p, const char *name, size_t len, unsigned copies,
-		   const struct store_bucket_spec *spec, struct store_del *op);
-/* Removes a bucket in a set of one engine. Returns the result of a start function (store.h). */
-int through_delete(struct set_port *p, const char *name, size_t len, struct store_del *op);
-/* Sets the attributes of a bucket in a set of one engine. Returns the result of a start function
- * (store.h). */
-int through_attrs(struct set_port *p, const char *name, size_t len, uint64_t version, const void *attrs,
-		  uint32_t attrs_len, struct store_bucket_set *op);
-/* Sets the quota of a bucket in a set of one engine. Returns the result of a start function (store.h). */
-int through_quota(struct set_port *p, const char *name, size_t len, const struct store_use *max,
-		  struct store_bucket_set *op);
+/* Makes a change of a bucket in a set of one engine. Returns the result of a start function (store.h). */
+int through_apply(struct set_port *p, const struct store_change *sc, struct store_op *op);
 
 /* ---- bucket_remove.c ---- */
 

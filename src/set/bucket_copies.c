@@ -9,12 +9,10 @@
 static int
 copies_at(struct change *c)
 {
-	struct store_port *e = change_engine_at(c);
-
 	/* A failed change restores the previous number. */
 	check(c->failed ? c->copies == c->had_copies : c->copies != c->had_copies);
 	c->touched = true;
-	return e->ops->bucket_set_copies(e, c->name, c->len, c->copies, &c->sub->u.del);
+	return change_apply_at(c, (struct store_change){ .act = ACT_SET_COPIES, .copies = c->copies });
 }
 
 /* Changes the number of copies on each engine in turn, the metadata leader last: until then the leader

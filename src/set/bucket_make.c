@@ -13,8 +13,6 @@
 static int
 make_at(struct change *c)
 {
-	struct store_port *e = change_engine_at(c);
-	struct store_bucket_spec spec;
 	bool is_gated = RULE_BUCKET_ON_ALL && change_before(c, c->at) >= 0;
 
 	/* M29: the metadata leader makes the bucket last. */
@@ -26,8 +24,12 @@ make_at(struct change *c)
 		c->closed |= (uint64_t)1 << c->at;
 	if (change_copy_attrs(c) < 0)
 		return -EAGAIN;
-	spec = (struct store_bucket_spec){ c->copies, c->sub->attrs, c->attrs_len };
-	return e->ops->bucket_make(e, c->name, c->len, c->ctime_ns, &spec, is_gated, &c->sub->u.del);
+	return change_apply_at(c, (struct store_change){ .act = ACT_MAKE_BUCKET,
+							 .copies = c->copies,
+							 .attrs = c->sub->attrs,
+							 .attrs_len = c->attrs_len,
+							 .ctime_ns = c->ctime_ns,
+							 .is_gated = is_gated });
 }
 
 /* Undoes an incomplete creation: removes the bucket from the engines that made it, the metadata leader
@@ -132,12 +134,11 @@ create_over(struct change *c, int r)
 }
 
 int
-set_bucket_create(struct store_port *sp, const char *name, size_t len, const struct store_bucket_spec *spec,
-		  struct store_del *op)
+set_bucket_create(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
 	struct set_port *p = set_port(sp);
 	unsigned by_default = port_set(p)->conf.default_copies ? port_set(p)->conf.default_copies : 1;
-	unsigned copies = spec->copies;
+	unsigned copies = sc->copies;
 	struct change *c;
 
 	if (copies > 1 || (!copies && by_default > 1)) {
@@ -145,17 +146,21 @@ set_bucket_create(struct store_port *sp, const char *name, size_t len, const str
 			return -EDOM;
 	}
 	if ((copies ? copies : by_default) > 1 && !set_has_pairs(port_set(p)))
-		return set_pair_first(p, name, len, spec, op);
-	if (port_engines(p) == 1 && !copies)
-		return through_create(p, name, len, by_default, spec, op);
-	c = change_new(p, &op->op, name, len, create_over);
+		return set_pair_first(p, sc, op);
+	if (port_engines(p) == 1 && !copies) {
+		struct store_change made = *sc;
+
+		made.act = ACT_MAKE_BUCKET;
+		made.copies = by_default;
+		made.ctime_ns = change_birth_time(port_set(p));
+		return through_apply(p, &made, op);
+	}
+	c = change_new(p, op, sc, create_over);
 	if (!c)
 		return -EAGAIN;
 	c->step = LOOK;
 	c->copies = copies ? copies : by_default;
 	c->is_wanted = copies != 0;
-	c->attrs = spec->attrs;
-	c->attrs_len = spec->attrs_len;
 	c->ctime_ns = change_birth_time(port_set(p));
 	return change_begin(c);
 }

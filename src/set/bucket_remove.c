@@ -147,7 +147,7 @@ delete_over(struct change *c, int r)
 }
 
 int
-set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op)
+set_bucket_delete(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
 	struct set_port *p = set_port(sp);
 	struct change *c;
@@ -157,8 +157,8 @@ set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct st
 	if (RULE_GATE_ALL_PRESENT && set_misses_some(port_set(p)))
 		return -ENODEV;
 	if (port_engines(p) == 1)
-		return through_delete(p, name, len, op);
-	c = change_new(p, &op->op, name, len, delete_over);
+		return through_apply(p, sc, op);
+	c = change_new(p, op, sc, delete_over);
 	if (!c)
 		return -EAGAIN;
 	c->step = LOOK;

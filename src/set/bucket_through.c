@@ -56,55 +56,17 @@ through_new(struct set_port *p, struct store_op *op)
 	return t;
 }
 
-/* Starts the change on the engine, and returns the result of the engine's start function. */
-static int
-through_started(struct through *t, int r)
+int
+through_apply(struct set_port *p, const struct store_change *sc, struct store_op *op)
 {
+	struct through *t = through_new(p, op);
+	struct store_port *e = port_engine(p, 0);
+	int r;
+
+	if (!t)
+		return -EAGAIN;
+	r = e->ops->apply(e, sc, &t->u.op);
 	if (r != 0)
 		through_end(t, r < 0 ? r : t->u.op.result);
 	return r;
-}
-
-int
-through_create(struct set_port *p, const char *name, size_t len, unsigned copies,
-	       const struct store_bucket_spec *spec, struct store_del *op)
-{
-	const struct store_bucket_spec made = { copies, spec->attrs, spec->attrs_len };
-	struct through *t = through_new(p, &op->op);
-	struct store_port *e = port_engine(p, 0);
-
-	return t ? through_started(t, e->ops->bucket_make(e, name, len, change_birth_time(port_set(p)), &made,
-							  false, &t->u.del))
-		 : -EAGAIN;
-}
-
-int
-through_delete(struct set_port *p, const char *name, size_t len, struct store_del *op)
-{
-	struct through *t = through_new(p, &op->op);
-	struct store_port *e = port_engine(p, 0);
-
-	return t ? through_started(t, e->ops->bucket_delete(e, name, len, &t->u.del)) : -EAGAIN;
-}
-
-int
-through_attrs(struct set_port *p, const char *name, size_t len, uint64_t version, const void *attrs,
-	      uint32_t attrs_len, struct store_bucket_set *op)
-{
-	struct through *t = through_new(p, &op->op);
-	struct store_port *e = port_engine(p, 0);
-
-	return t ? through_started(
-			   t, e->ops->bucket_set_attrs(e, name, len, version, attrs, attrs_len, &t->u.set))
-		 : -EAGAIN;
-}
-
-int
-through_quota(struct set_port *p, const char *name, size_t len, const struct store_use *max,
-	      struct store_bucket_set *op)
-{
-	struct through *t = through_new(p, &op->op);
-	struct store_port *e = port_engine(p, 0);
-
-	return t ? through_started(t, e->ops->bucket_set_quota(e, name, len, max, &t->u.set)) : -EAGAIN;
 }

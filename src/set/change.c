@@ -34,35 +34,6 @@
 static void first(struct key_op *ko);
 static void second(struct key_change *c);
 
-/* ---- changes at one engine ---- */
-
-/* Starts a change that is not a PUT at the engine of port e, whether or not the key is assigned to this
- * engine. Returns the result of a start function (store.h). */
-static int
-start_step(struct store_port *e, const struct store_key *k, struct store_op *op, const struct set_call *c)
-{
-	switch (c->kind) {
-	case CALL_DELETE:
-		return e->ops->delete (e, k, c->pre, container_of(op, struct store_del, op));
-	case CALL_SET_ATTRS:
-		return e->ops->set_attrs(e, k, c->version, c->attrs, c->attrs_len,
-					 container_of(op, struct store_del, op));
-	case CALL_CREATE:
-		return e->ops->upload_create(e, k, c->attrs, c->attrs_len,
-					     container_of(op, struct store_upload, op));
-	case CALL_ABORT:
-		return e->ops->upload_abort(e, k, c->id, container_of(op, struct store_upload, op));
-	default:
-		return e->ops->upload_complete(e, k, c->id, container_of(op, struct store_complete, op));
-	}
-}
-
-static bool
-is_put(const struct key_change *c)
-{
-	return c->call.kind == CALL_PUT;
-}
-
 static struct key_change *
 change_of(struct key_op *ko)
 {
@@ -175,7 +146,8 @@ second_kept(struct key_op *ko)
 		/* The change is repeated with the same arguments, with two exceptions: a PUT, and the
 		 * creation of an upload that the secondary may already have, because the repetition would
 		 * give the upload another id. */
-		is_put(c) || (c->call.kind == CALL_CREATE && c->was_copied) ? over(c, -ECANCELED) : first(ko);
+		c->is_put || (c->call.act == ACT_CREATE_UPLOAD && c->was_copied) ? over(c, -ECANCELED)
+										 : first(ko);
 	else if (set_secondary(s, &c->ko.key) != SET_NOWHERE)
 		second(c);
 	else if (is == FIRST_ALONE)
@@ -247,7 +219,8 @@ send(struct key_change *c, struct store_port *from, struct store_port *to)
 		return -EAGAIN;
 	cp->send.buf = &cp->buf;
 	cp->send.op.done = on_sent;
-	cp->send.only_upload = c->call.kind == CALL_CREATE || c->call.kind == CALL_ABORT ? cp->id : NULL;
+	cp->send.only_upload =
+		c->call.act == ACT_CREATE_UPLOAD || c->call.act == ACT_ABORT_UPLOAD ? cp->id : NULL;
 	return to->ops->member->send(from, to, &cp->send);
 }
 
@@ -301,7 +274,7 @@ second(struct key_change *c)
 		second_ended(c, engine, -EAGAIN);
 		return;
 	}
-	memcpy(c->copy->id, c->call.kind == CALL_CREATE ? c->u.upload.id : c->id, sizeof c->copy->id);
+	memcpy(c->copy->id, c->call.act == ACT_CREATE_UPLOAD ? c->u.upload.id : c->id, sizeof c->copy->id);
 	/* The slot may have moved to another engine since the commit of the primary. The records of the slot,
 	 * including this change, moved with the slot. */
 	c->first = set_primary(s, &c->ko.key);
@@ -365,11 +338,11 @@ first_ended(struct key_change *c, int result)
 	} else if (may_wait && c->first != SET_NOWHERE && set_has_failed(s, c->first) &&
 		   c->tries++ < FIRST_TRIES) {
 		c->is_open |= result != -EROFS;
-		if (is_put(c))
+		if (c->is_put)
 			over(c, result == -EROFS ? result : -ECANCELED);
 		else
 			key_op_wait(&c->ko, first_kept);
-	} else if (result == -EXDEV && !is_put(c) && c->tries++ < FIRST_TRIES) {
+	} else if (result == -EXDEV && !c->is_put && c->tries++ < FIRST_TRIES) {
 		/* The slot has moved to another engine. A new primary may not have accepted the slot yet. */
 		if (may_wait)
 			key_op_wait(&c->ko, first);
@@ -386,7 +359,7 @@ on_first(struct store_op *op)
 	struct key_change *c = container_of(op, struct key_change, u.op);
 
 	/* A PUT may have been replayed at another engine, which then is the primary. */
-	for (int i = 0; is_put(c) && i < port_engines(c->ko.port); i++) {
+	for (int i = 0; c->is_put && i < port_engines(c->ko.port); i++) {
 		if (port_engine(c->ko.port, i) == op->port)
 			c->first = i;
 	}
@@ -403,7 +376,7 @@ first(struct key_op *ko)
 
 	/* The PUT was begun on the engine that is becoming the primary (put.c): the commit waits until
 	 * this engine is the primary. */
-	if (is_put(c) && home != c->first && set_has_failed(s, home) && c->tries++ < FIRST_TRIES) {
+	if (c->is_put && home != c->first && set_has_failed(s, home) && c->tries++ < FIRST_TRIES) {
 		key_op_wait(ko, first);
 		return;
 	}
@@ -419,8 +392,8 @@ first(struct key_op *ko)
 	c->u.op.done = on_first;
 	/* A PUT is committed at the engine at which it began, which may be the former primary: that engine hands
 	 * it over (carry_put.c). */
-	r = is_put(c) ? store_put_commit(c->u.put.op.port, &c->u.put, &c->commit)
-		      : start_step(e, &ko->key, &c->u.op, &c->call);
+	r = c->is_put ? store_put_commit(c->u.put.op.port, &c->u.put, &c->commit)
+		      : e->ops->apply(e, &c->call, &c->u.op);
 	c->was_begun |= r >= 0;
 	if (r != 0)
 		first_ended(c, r < 0 ? r : c->u.op.result);
@@ -454,27 +427,27 @@ give_step(struct key_change *c)
 {
 	/* a copy of the whole operation leaves this part as it is */
 	c->u.op = *c->op;
-	if (c->call.kind == CALL_CREATE)
+	if (c->call.act == ACT_CREATE_UPLOAD)
 		memcpy(container_of(c->op, struct store_upload, op)->id, c->u.upload.id,
 		       STORE_UPLOAD_ID_BYTES);
-	if (c->call.kind == CALL_COMPLETE)
+	if (c->call.act == ACT_COMPLETE)
 		*container_of(c->op, struct store_complete, op) = c->u.complete;
 	c->op->result = c->result;
 	free(c);
 }
 
 int
-set_change(struct store_port *sp, const struct store_key *k, struct store_op *op, const struct set_call *call)
+set_change(struct store_port *sp, const struct store_change *call, struct store_op *op)
 {
 	struct set_port *p = set_port(sp);
 	struct store_key key;
 	struct key_change *c;
 	int r;
 
-	if (!set_has_two(sp, k, &key) && !set_is_moving(port_set(p))) {
-		struct store_port *e = set_port_to_write(sp, k, &r);
+	if (!set_has_two(sp, &call->key, &key) && !set_is_moving(port_set(p))) {
+		struct store_port *e = set_port_to_write(sp, &call->key, &r);
 
-		return e ? start_step(e, k, op, call) : r;
+		return e ? e->ops->apply(e, call, op) : r;
 	}
 	c = calloc(1, sizeof *c);
 	if (!c)
@@ -484,6 +457,7 @@ set_change(struct store_port *sp, const struct store_key *k, struct store_op *op
 	c->op = op;
 	c->give = give_step;
 	c->call = *call;
+	c->call.key = c->ko.key;
 	if (call->pre) {
 		c->pre = *call->pre;
 		c->call.pre = &c->pre;
@@ -492,7 +466,7 @@ set_change(struct store_port *sp, const struct store_key *k, struct store_op *op
 		memcpy(c->id, call->id, sizeof c->id);
 		c->call.id = c->id;
 	}
-	if (call->kind == CALL_COMPLETE)
+	if (call->act == ACT_COMPLETE)
 		c->u.complete = *container_of(op, struct store_complete, op);
 	if (!key_change_begin(c))
 		return 0;

@@ -31,7 +31,8 @@ struct key_change {
 	struct store_op *op; /* operation of the caller */
 	/* copies the result to the operation of the caller, and frees the change; called before op->done() */
 	void (*give)(struct key_change *c);
-	struct set_call call;
+	struct store_change call; /* the change, with its own copies of names and ids, unless it is a PUT */
+	bool is_put;
 	struct store_pre pre;
 	uint8_t id[STORE_UPLOAD_ID_BYTES]; /* id of the upload that the change concerns */
 	bool is_starting, is_over, is_unsettled;

@@ -31,7 +31,7 @@
 #ifndef FEW
 #define FEW 64 /* largest number of keys that may be sent while writers wait */
 #endif
-/* longest time of sends while writers wait, in ns. A writer waits for a second at most (freeze() in
+/* longest time of sends while writers wait, in ns. A writer waits for a second at most (SLOTS_FREEZE in
  * store/ops.h); the rest of this second remains for the write of the map. */
 #define FROZEN_SEND_NS (500 * NS_PER_MS)
 #define ROUNDS 50
@@ -40,10 +40,9 @@
 /* ---- what leaders are told ---- */
 
 static int
-tell(struct mover *m, struct store_port *p, int (*call)(struct store_port *, struct store_slots_op *),
-     struct store_slots_op *o)
+tell(struct mover *m, struct store_port *p, enum store_slots_act act, struct store_slots_op *o)
 {
-	return STORE_DO(m->user, &o->op, call(p, o));
+	return STORE_DO(m->user, &o->op, p->ops->member->slots(p, act, o));
 }
 
 static struct store_slots_op *
@@ -140,7 +139,7 @@ go_over(struct mover *m, int source, int target, int was_first, int engine, stru
 	int r;
 
 	o->moved = NULL;
-	r = tell(m, to, to->ops->member->take, slots_op(m, o));
+	r = tell(m, to, SLOTS_TAKE, slots_op(m, o));
 	/* The secondary is assigned before the first look-up at the new primary: all changes still wait at
 	 * the source. */
 	if (was_first >= 0)
@@ -154,7 +153,7 @@ go_over(struct mover *m, int source, int target, int was_first, int engine, stru
 	if (RULE_REMOVE_AFTER_SWITCH)
 		move_visit(m);
 	if (r >= 0)
-		r = tell(m, from, from->ops->member->leave, slots_op(m, o));
+		r = tell(m, from, SLOTS_LEAVE, slots_op(m, o));
 	set_note_leaving(s, source, false);
 	if (r < 0)
 		log_error("slots that have moved are not counted where they are: %s", strerror(-r));
@@ -192,7 +191,7 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 	struct set *s = m->set;
 	struct store_port *f = move_port(m, from);
 	bool lost = false, is_open = false;
-	int r = RULE_MOVE_FREEZE ? tell(m, f, f->ops->member->freeze, slots_op(m, o)) : 0;
+	int r = RULE_MOVE_FREEZE ? tell(m, f, SLOTS_FREEZE, slots_op(m, o)) : 0;
 
 	/* A bucket was removed during the move, and the uploads that ended with it were not reported: all
 	 * keys are sent again. */
@@ -217,11 +216,11 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 	if (m->kind == MOVE_SECOND) {
 		/* The primary has not changed, so the writers that wait at the primary continue. */
 		if (RULE_MOVE_FREEZE)
-			tell(m, f, f->ops->member->thaw, slots_op(m, o));
+			tell(m, f, SLOTS_THAW, slots_op(m, o));
 	} else if (r == 0 || is_open)
 		go_over(m, from, to, r == 0 && m->kind == MOVE_SWAP ? from : -1, r == 0 ? to : from, o);
 	else if (RULE_MOVE_FREEZE)
-		tell(m, f, f->ops->member->thaw, slots_op(m, o));
+		tell(m, f, SLOTS_THAW, slots_op(m, o));
 	return r;
 }
 
@@ -284,14 +283,14 @@ move_slots(struct mover *m, int from, int to)
 		slots_op(m, watch);
 		watch->changed = move_on_change;
 		watch->cookie = m;
-		r = tell(m, f, f->ops->member->watch, watch);
+		r = tell(m, f, SLOTS_WATCH, watch);
 	}
 	if (r >= 0) {
 		int e;
 
 		r = fill(m, from, to, o);
 		slots_op(m, o)->slots = NULL;
-		e = tell(m, f, f->ops->member->watch, o);
+		e = tell(m, f, SLOTS_WATCH, o);
 		if (e < 0 && !set_has_failed(m->set, from))
 			log_error("a watch on slots that move does not end: %s", strerror(-e));
 	}

@@ -17,9 +17,8 @@
 struct pairing {
 	struct set_port *port;
 	struct set_turn turn;
-	struct store_del *op; /* operation of the caller */
-	struct store_bucket_spec spec;
-	size_t len;
+	struct store_op *op;        /* operation of the caller */
+	struct store_change change; /* the creation, with its own copy of the name */
 	bool has_written, has_ended;
 	int result;
 	unsigned paired; /* number of the assignment (set_begin_pairs()), for set_note_pairs_answer() */
@@ -31,19 +30,19 @@ struct pairing {
 static void
 pairing_end(struct pairing *g)
 {
-	struct store_del *op = g->op;
+	struct store_op *op = g->op;
 	int r = g->result;
 
 	check(g->has_ended);
 	if (r == 0)
-		r = set_bucket_create(port_base(g->port), g->name, g->len, &g->spec, op);
+		r = set_bucket_create(port_base(g->port), &g->change, op);
 	port_unpin(g->port);
 	free(g);
 	if (r == 0)
 		return;
 	if (r < 0)
-		op->op.result = r;
-	op->op.done(&op->op);
+		op->result = r;
+	op->done(op);
 }
 
 static void
@@ -178,19 +177,17 @@ pairing_turn(struct msg *m)
 }
 
 int
-set_pair_first(struct set_port *p, const char *name, size_t len, const struct store_bucket_spec *spec,
-	       struct store_del *op)
+set_pair_first(struct set_port *p, const struct store_change *sc, struct store_op *op)
 {
 	struct pairing *g = calloc(1, sizeof *g);
 
 	if (!g)
 		return -EAGAIN;
-	op->op.port = port_base(p);
+	op->port = port_base(p);
 	g->port = p;
 	g->op = op;
-	g->spec = *spec;
-	g->len = len;
-	memcpy(g->name, name, len);
+	g->change = *sc;
+	g->change.key.bucket = memcpy(g->name, sc->key.bucket, sc->key.bucket_len);
 	g->turn = (struct set_turn){ .mb = port_mailbox(p), .go = pairing_turn, .on_alarm = pairing_alarm };
 	port_pin(p);
 	/* The operation always completes through the mailbox, even if the lock is free. */

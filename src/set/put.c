@@ -118,7 +118,7 @@ begin(struct store_port *sp, struct store_put *put, const struct store_key *k, c
 	key_op_init(&pt->c.ko, p, &key);
 	pt->c.op = &put->op;
 	pt->c.give = give;
-	pt->c.call.kind = CALL_PUT;
+	pt->c.is_put = true;
 	r = init_first(&pt->c, id, number, size_bytes);
 	if (r == 0) {
 		r = init_copy(&pt->c, id, number, size_bytes);

@@ -179,7 +179,7 @@ leave(struct set *s, struct leaving *lv)
 	};
 	c->op.moved = NULL;
 	port_pin(lv->port);
-	r = from->ops->member->leave(from, &lv->op);
+	r = from->ops->member->slots(from, SLOTS_LEAVE, &lv->op);
 	if (r != 0)
 		left(lv, r < 0 ? r : lv->op.op.result);
 }
@@ -228,7 +228,7 @@ take_over(struct set *s)
 	if (!c->leaving)
 		return false;
 	c->op = (struct store_slots_op){ .op.done = on_taken, .slots = &c->places };
-	r = to->ops->member->take(to, &c->op);
+	r = to->ops->member->slots(to, SLOTS_TAKE, &c->op);
 	if (r != 0)
 		on_taken(&c->op.op);
 	return true;

@@ -83,8 +83,7 @@ uint64_t set_counted(const struct set *s, enum set_counter what);
 
 /* Assigns secondaries to all slots, and then makes the first bucket with two copies. Arguments and result are
  * those of set_bucket_create(). */
-int set_pair_first(struct set_port *p, const char *name, size_t len, const struct store_bucket_spec *spec,
-		   struct store_del *op);
+int set_pair_first(struct set_port *p, const struct store_change *sc, struct store_op *op);
 
 /* Continues the changes of this port that wait for a copy on a failed disk. */
 void set_poke_changes(struct set_port *p);

@@ -252,42 +252,21 @@ set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t i
 }
 
 static int
-set_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
-	   struct store_del *del)
+set_apply(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	return set_change(sp, k, &del->op, &(struct set_call){ .kind = CALL_DELETE, .pre = pre });
-}
-
-static int
-set_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
-	      uint32_t attrs_len, struct store_del *op)
-{
-	return set_change(
-		sp, k, &op->op,
-		&(struct set_call){
-			.kind = CALL_SET_ATTRS, .version = version, .attrs = attrs, .attrs_len = attrs_len });
-}
-
-static int
-set_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
-		  struct store_upload *u)
-{
-	return set_change(sp, k, &u->op,
-			  &(struct set_call){ .kind = CALL_CREATE, .attrs = attrs, .attrs_len = attrs_len });
-}
-
-static int
-set_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		 struct store_upload *u)
-{
-	return set_change(sp, k, &u->op, &(struct set_call){ .kind = CALL_ABORT, .id = id });
-}
-
-static int
-set_upload_complete(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		    struct store_complete *c)
-{
-	return set_change(sp, k, &c->op, &(struct set_call){ .kind = CALL_COMPLETE, .id = id });
+	switch (c->act) {
+	case ACT_CREATE_BUCKET:
+		return set_bucket_create(sp, c, op);
+	case ACT_DELETE_BUCKET:
+		return set_bucket_delete(sp, c, op);
+	case ACT_SET_BUCKET_ATTRS:
+		return set_bucket_set_attrs(sp, c, op);
+	case ACT_SET_QUOTA:
+		return set_bucket_set_quota(sp, c, op);
+	default:
+		check(c->act < ACT_CREATE_BUCKET);
+		return set_change(sp, c, op);
+	}
 }
 
 /* ---- state for operators ---- */
@@ -409,20 +388,12 @@ const struct store_ops store_set_ops = {
 	.write_cancel = set_write_cancel,
 	.put_commit = set_put_commit,
 	.put_abort = set_put_abort,
+	.apply = set_apply,
 	.put_init = set_put_init,
-	.delete = set_delete,
-	.set_attrs = set_set_attrs,
-	.upload_create = set_upload_create,
-	.upload_abort = set_upload_abort,
 	.upload_stat = set_upload_stat,
 	.put_init_part = set_put_init_part,
-	.upload_complete = set_upload_complete,
 	.list_parts = set_list_parts,
-	.bucket_create = set_bucket_create,
-	.bucket_delete = set_bucket_delete,
 	.bucket_head = set_bucket_head,
-	.bucket_set_attrs = set_bucket_set_attrs,
-	.bucket_set_quota = set_bucket_set_quota,
 	.bucket_get_attrs = set_bucket_get_attrs,
 	.list = set_list,
 	.list_uploads = set_list_uploads,

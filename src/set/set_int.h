@@ -80,27 +80,9 @@ void set_failure_init(struct set *s);
 
 /* ---- change.c ---- */
 
-/* The arguments of a change of one key that consists of one step. Each pointer is valid for as long as
- * store.h requires for the same argument. */
-struct set_call {
-	enum {
-		CALL_DELETE,
-		CALL_SET_ATTRS,
-		CALL_CREATE,
-		CALL_ABORT,
-		CALL_COMPLETE,
-		CALL_PUT
-	} kind;                      /* kind of the change; CALL_PUT: only put.c makes the change */
-	const struct store_pre *pre; /* preconditions; NULL: unconditional */
-	uint64_t version;
-	const void *attrs;
-	uint32_t attrs_len;
-	const uint8_t *id; /* id of the upload; NULL: the change concerns no upload */
-};
 /* Starts a change of a key that is not a PUT. op: first member of the caller's operation. Returns the result
  * of a start function (store.h). */
-int set_change(struct store_port *sp, const struct store_key *k, struct store_op *op,
-	       const struct set_call *c);
+int set_change(struct store_port *sp, const struct store_change *c, struct store_op *op);
 
 /* ---- put.c: PUTs, as entries of store_set_ops ---- */
 
@@ -164,14 +146,11 @@ const char *set_background(const struct store *st);
 
 /* ---- bucket_make.c, bucket_remove.c, bucket_attrs.c, bucket_look.c ---- */
 
-int set_bucket_create(struct store_port *p, const char *name, size_t len,
-		      const struct store_bucket_spec *spec, struct store_del *op);
-int set_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op);
+int set_bucket_create(struct store_port *sp, const struct store_change *sc, struct store_op *op);
+int set_bucket_delete(struct store_port *sp, const struct store_change *sc, struct store_op *op);
 int set_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st);
-int set_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,
-			 const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-int set_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
-			 struct store_bucket_set *op);
+int set_bucket_set_attrs(struct store_port *sp, const struct store_change *sc, struct store_op *op);
+int set_bucket_set_quota(struct store_port *sp, const struct store_change *sc, struct store_op *op);
 /*
  * Returns the version of bucket attributes that callers get. The version contains the engine's number:
  * versions differ between engines, and a version read from one engine must not match that of another engine

@@ -102,17 +102,42 @@ struct store_moved {
 	char name[STORE_BUCKET_MAX];
 };
 
+/* The requests about slots to an engine's leader. */
+enum store_slots_act {
+	/* Begins to report to o->changed() each key of these slots of which a record is published. Records
+	 * that were published earlier are visible to a scan after done(). slots NULL: ends the reports;
+	 * changed() does not run after done(). */
+	SLOTS_WATCH,
+	/*
+	 * Pauses changes of keys in these slots. A change waits for a second at most, and then ends with
+	 * -EAGAIN. When the freeze completes, all earlier changes are flushed, published and reported to
+	 * changed(). After an error of the freeze changes may be paused nevertheless.
+	 */
+	SLOTS_FREEZE,
+	/* Resumes changes of keys of these slots. */
+	SLOTS_THAW,
+	/*
+	 * The switch of slots to another engine, after a freeze and the last send. SLOTS_TAKE assigns the
+	 * slots to the target; then the set directs all requests to the target; then SLOTS_LEAVE makes the
+	 * records of the slots foreign at the source, and paused changes end with -EXDEV. SLOTS_LEAVE needs
+	 * the result of SLOTS_TAKE, and moves the usage in the quota ledger in one step. Both also run on a
+	 * failed disk.
+	 */
+	SLOTS_TAKE,
+	SLOTS_LEAVE,
+};
+
 #define STORE_PRIV_SLOTS 768
 /* A request about slots to an engine's leader. Embedded by the caller. */
 struct store_slots_op {
 	struct store_op op; /* operation of the request; result: 0 or -errno */
 	/* partitions of the request, kept by the caller until the end */
 	const struct store_slots *slots;
-	/* Reports a changed key, for watch(). Called on the thread that is the leader at the moment, which
+	/* Reports a changed key, for SLOTS_WATCH. Called on the thread that is the leader at the moment, which
 	 * may be any thread, after a record of the key was published in the engine. Must not block. */
 	void (*changed)(void *cookie, const struct store_key *k);
 	void *cookie;
-	/* list of usages: result of take(), argument of leave(), which frees the list */
+	/* list of usages: result of SLOTS_TAKE, argument of SLOTS_LEAVE, which frees the list */
 	struct store_moved *moved;
 	int counter; /* index of the engine's counter in the quota ledger */
 	_Alignas(8) unsigned char priv[STORE_PRIV_SLOTS];
@@ -184,8 +209,8 @@ struct store_member_ops {
 	 * Pushes a key: makes the records of engine `to` for the key equal to those of `from` (object,
 	 * uploads and parts, with their ids, versions, times and attributes). Both ports belong to this
 	 * thread. The key must not be assigned to `to` (-EPERM). Writers of the key at `from` do not wait: a
-	 * key that changes in the meantime, as reported by watch(), must be sent again, the last time after a
-	 * freeze(). One push at a time for a key. done() runs when all records are flushed at `to`; equal
+	 * key that changes in the meantime, as reported by SLOTS_WATCH, must be sent again, the last time after a
+	 * SLOTS_FREEZE. One push at a time for a key. done() runs when all records are flushed at `to`; equal
 	 * records are not copied. After an error the next send() continues with the records copied so far.
 	 * -EXDEV: the key is not assigned to `from`; -ENOSPC; -EAGAIN (a change is in progress, or no memory:
 	 * try again); -EBADMSG: bytes or records of the source are damaged; -EIO, -ENODEV: the source cannot
@@ -236,35 +261,63 @@ struct store_member_ops {
 	/* Removes all records of a key that is not assigned to the engine (-EPERM: the key is assigned). One
 	 * removal of a key at a time, and no removal during send() of the key. */
 	int (*remove)(struct store_port *p, struct store_send *s);
-	/* Begins to report to o->changed() each key of these slots of which a record is published. Records
-	 * that were published earlier are visible to a scan after done(). slots NULL: ends the reports;
-	 * changed() does not run after done(). */
-	int (*watch)(struct store_port *p, struct store_slots_op *o);
-	/*
-	 * Pauses changes of keys in these slots. A change waits for a second at most, and then ends with
-	 * -EAGAIN. When freeze() completes, all earlier changes are flushed, published and reported to
-	 * watch(). After an error of freeze() changes may be paused nevertheless.
-	 */
-	int (*freeze)(struct store_port *p, struct store_slots_op *o);
-	/* Resumes changes of keys of these slots. */
-	int (*thaw)(struct store_port *p, struct store_slots_op *o);
-	/*
-	 * The switch of slots to another engine, after a freeze and the last send. take() assigns the slots to the
-	 * target; then the set directs all requests to the target; then leave() makes the records of the
-	 * slots foreign at the source, and paused changes end with -EXDEV. leave() needs the result of
-	 * take(), and moves the usage in the quota ledger in one step. Both functions also run on a failed
-	 * disk.
-	 */
-	int (*take)(struct store_port *p, struct store_slots_op *o);
-	int (*leave)(struct store_port *p, struct store_slots_op *o);
+	int (*slots)(struct store_port *p, enum store_slots_act act, struct store_slots_op *o);
 	/* Ends the assignment of the partitions to an engine whose disk has failed, immediately and for all
-	 * threads. A later leave() moves the usage, on the leader, which may wait for a disk that hangs. */
+	 * threads. A later SLOTS_LEAVE moves the usage, on the leader, which may wait for a disk that hangs. */
 	void (*disown)(struct store_port *p, const struct store_slots *slots);
 	/*
 	 * Returns the usage of all keys with two copies in a slot, assigned or foreign: the number of
 	 * objects, and the bytes of objects and of parts of uploads. Called by any thread, after recover().
 	 */
 	void (*two_use)(const struct store *st, unsigned slot, struct store_use *ret_use);
+};
+
+/* The changes that consist of one step, with the type of the caller's operation. */
+enum store_act {
+	ACT_DELETE,           /* struct store_del: store_delete() */
+	ACT_SET_ATTRS,        /* struct store_del: store_set_attrs() */
+	ACT_CREATE_UPLOAD,    /* struct store_upload: store_upload_create() */
+	ACT_ABORT_UPLOAD,     /* struct store_upload: store_upload_abort() */
+	ACT_COMPLETE,         /* struct store_complete: store_upload_complete() */
+	ACT_CREATE_BUCKET,    /* struct store_del: store_bucket_create_as() */
+	ACT_DELETE_BUCKET,    /* struct store_del: store_bucket_delete() */
+	ACT_SET_BUCKET_ATTRS, /* struct store_bucket_set: store_bucket_set_attrs() */
+	ACT_SET_QUOTA,        /* struct store_bucket_set: store_bucket_set_quota() */
+	/* For an engine in a set; struct store_del. */
+	/* Makes a bucket with the given creation time, number of copies and attributes. is_gated: the bucket
+	 * begins with a closed gate, and writers get -ENXIO until the gate opens. */
+	ACT_MAKE_BUCKET,
+	/*
+	 * Closes or opens the gate of a bucket. While the gate is closed, writers wait, and end with -EAGAIN
+	 * after a while. A gate can be closed only if the bucket exists (otherwise -ENXIO) and is empty in
+	 * the sense of `gate`, with no change in progress (otherwise -ENOTEMPTY); -EAGAIN: too many gates are
+	 * closed. GATE_OPEN opens the gate, even if the bucket does not exist. Repeated calls have no effect.
+	 * The state of a gate is in memory only.
+	 */
+	ACT_GATE_BUCKET,
+	/*
+	 * Sets the number of copies of a bucket. The bucket must exist (-ENXIO), and must have neither
+	 * objects nor uploads in progress (-ENOTEMPTY). The bucket gets a new record with a newer version;
+	 * time, attributes and quota do not change. Returns 0 without a change if the bucket has this number
+	 * already.
+	 */
+	ACT_SET_COPIES,
+};
+
+/* The arguments of a change; those that the act does not have are 0. */
+struct store_change {
+	enum store_act act;
+	struct store_key key;        /* key; of a change of a bucket only bucket and bucket_len are set */
+	const struct store_pre *pre; /* DELETE: precondition; NULL: none */
+	uint64_t version;            /* SET_ATTRS, SET_BUCKET_ATTRS: required version */
+	const void *attrs;           /* SET_ATTRS, CREATE_UPLOAD, CREATE_, MAKE_ and SET_BUCKET_ATTRS */
+	uint32_t attrs_len;
+	unsigned copies;             /* CREATE_BUCKET, MAKE_BUCKET, SET_COPIES */
+	const uint8_t *id;           /* ABORT_UPLOAD, COMPLETE: id of the upload */
+	const struct store_use *max; /* SET_QUOTA: the limits */
+	uint64_t ctime_ns;           /* MAKE_BUCKET */
+	bool is_gated;               /* MAKE_BUCKET */
+	enum store_gate gate;        /* GATE_BUCKET */
 };
 
 /* The state that a port's thread reports to the back end. */
@@ -331,23 +384,20 @@ struct store_ops {
 	int (*put_commit)(struct store_port *p, struct store_put *put, const struct store_commit *c);
 	/* Implements store_put_abort(); called only for a PUT that was started. */
 	void (*put_abort)(struct store_port *p, struct store_put *put);
-	int (*delete)(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
-		      struct store_del *del);
-	int (*set_attrs)(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
-			 uint32_t attrs_len, struct store_del *op);
+	/*
+	 * Makes a change that consists of one step; implements store_delete() and the other functions of store.h
+	 * that enum store_act names. op: first member of the caller's operation of the type that the act names.
+	 * *c may end with the call; what its pointers lead to is kept as the function of store.h says, except
+	 * names, preconditions and ids, which are copied. -EOPNOTSUPP: the back end does not have the act.
+	 */
+	int (*apply)(struct store_port *p, const struct store_change *c, struct store_op *op);
 
 	/* ---- multipart uploads ---- */
-	int (*upload_create)(struct store_port *p, const struct store_key *k, const void *attrs,
-			     uint32_t attrs_len, struct store_upload *u);
-	int (*upload_abort)(struct store_port *p, const struct store_key *k,
-			    const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
 	int (*upload_stat)(struct store_port *p, const struct store_key *k,
 			   const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
 			   struct store_stat *st);
 	int (*put_init_part)(struct store_port *p, struct store_put *put, const struct store_key *k,
 			     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
-	int (*upload_complete)(struct store_port *p, const struct store_key *k,
-			       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
 	int (*list_parts)(struct store_port *p, const struct store_key *k,
 			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
 	/* Implements store_obj_part(); called only for an object that is open. */
@@ -355,20 +405,10 @@ struct store_ops {
 	int (*obj_part_at)(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
 	/* ---- buckets, lists ---- */
-	/* Implements store_bucket_create(). The function copies spec during the call; the caller keeps the
-	 * bytes of the attributes until the end. */
-	int (*bucket_create)(struct store_port *p, const char *name, size_t len,
-			     const struct store_bucket_spec *spec, struct store_del *op);
-	int (*bucket_delete)(struct store_port *p, const char *name, size_t len, struct store_del *op);
 	int (*bucket_head)(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 	/* Implements store_bucket_was_there(). NULL: store_bucket_was_there() returns false, because
 	 * store_bucket_head() is as fast. */
 	bool (*bucket_was_there)(struct store_port *p, const char *name, size_t len);
-	int (*bucket_set_attrs)(struct store_port *p, const char *name, size_t len, uint64_t version,
-				const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-	/* Implements store_bucket_set_quota(). NULL: the back end has no quotas; quotas() is NULL, too. */
-	int (*bucket_set_quota)(struct store_port *p, const char *name, size_t len,
-				const struct store_use *max, struct store_bucket_set *op);
 	int (*bucket_get_attrs)(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 				struct store_stat *st);
 	int (*list)(struct store_port *p, struct store_list *ls);
@@ -393,28 +433,6 @@ struct store_ops {
 	const char *(*background)(const struct store *st);
 	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
-	/* ---- functions of an engine, for a set; NULL: the back end is not an engine ---- */
-	/* Makes a bucket with this creation time, number of copies and attributes. is_gated: the bucket
-	 * begins with a closed gate, and writers get -ENXIO until the gate opens. */
-	int (*bucket_make)(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
-			   const struct store_bucket_spec *spec, bool is_gated, struct store_del *op);
-	/*
-	 * Closes or opens the gate of a bucket. While the gate is closed, writers wait, and end with -EAGAIN
-	 * after a while. A gate can be closed only if the bucket exists (otherwise -ENXIO) and is empty in
-	 * the sense of `gate`, with no change in progress (otherwise -ENOTEMPTY); -EAGAIN: too many gates are
-	 * closed. GATE_OPEN opens the gate, even if the bucket does not exist. Repeated calls have no effect.
-	 * The state of a gate is in memory only.
-	 */
-	int (*bucket_gate)(struct store_port *p, const char *name, size_t len, enum store_gate gate,
-			   struct store_del *op);
-	/*
-	 * Sets the number of copies of a bucket. The bucket must exist (-ENXIO), and must have neither
-	 * objects nor uploads in progress (-ENOTEMPTY). The bucket gets a new record with a newer version;
-	 * time, attributes and quota do not change. Returns 0 without a change if the bucket has this number
-	 * already.
-	 */
-	int (*bucket_set_copies)(struct store_port *p, const char *name, size_t len, unsigned copies,
-				 struct store_del *op);
 	/* additional functions of an engine; NULL: the back end stores no placement map */
 	const struct store_member_ops *member;
 };

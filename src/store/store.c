@@ -306,24 +306,32 @@ store_put_abort(struct store_port *p, struct store_put *put)
 		put->op.port->ops->put_abort(put->op.port, put);
 }
 
+static int
+change_key(struct store_port *p, const struct store_change *c, struct store_op *op)
+{
+	int r = key_check(&c->key);
+
+	return r < 0 ? r : p->ops->apply(p, c, op);
+}
+
 int
 store_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
 	     struct store_del *del)
 {
-	int r = key_check(k);
+	const struct store_change c = { .act = ACT_DELETE, .key = *k, .pre = pre };
 
-	return r < 0 ? r : p->ops->delete (p, k, pre, del);
+	return change_key(p, &c, &del->op);
 }
 
 int
 store_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
 		uint32_t attrs_len, struct store_del *op)
 {
-	int r = key_check(k);
+	const struct store_change c = {
+		.act = ACT_SET_ATTRS, .key = *k, .version = version, .attrs = attrs, .attrs_len = attrs_len
+	};
 
-	if (r == 0 && attrs_len > STORE_ATTRS_MAX)
-		r = -EINVAL;
-	return r < 0 ? r : p->ops->set_attrs(p, k, version, attrs, attrs_len, op);
+	return attrs_len > STORE_ATTRS_MAX ? -EINVAL : change_key(p, &c, &op->op);
 }
 
 /* ---- multipart uploads ---- */
@@ -332,20 +340,20 @@ int
 store_upload_create(struct store_port *p, const struct store_key *k, const void *attrs, uint32_t attrs_len,
 		    struct store_upload *u)
 {
-	int r = key_check(k);
+	const struct store_change c = {
+		.act = ACT_CREATE_UPLOAD, .key = *k, .attrs = attrs, .attrs_len = attrs_len
+	};
 
-	if (r == 0 && attrs_len > STORE_ATTRS_MAX)
-		r = -EINVAL;
-	return r < 0 ? r : p->ops->upload_create(p, k, attrs, attrs_len, u);
+	return attrs_len > STORE_ATTRS_MAX ? -EINVAL : change_key(p, &c, &u->op);
 }
 
 int
 store_upload_abort(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		   struct store_upload *u)
 {
-	int r = key_check(k);
+	const struct store_change c = { .act = ACT_ABORT_UPLOAD, .key = *k, .id = id };
 
-	return r < 0 ? r : p->ops->upload_abort(p, k, id, u);
+	return change_key(p, &c, &u->op);
 }
 
 int
@@ -373,9 +381,9 @@ int
 store_upload_complete(struct store_port *p, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c)
 {
-	int r = key_check(k);
+	const struct store_change change = { .act = ACT_COMPLETE, .key = *k, .id = id };
 
-	return r < 0 ? r : p->ops->upload_complete(p, k, id, c);
+	return change_key(p, &change, &c->op);
 }
 
 int
@@ -407,11 +415,16 @@ int
 store_bucket_create_as(struct store_port *p, const char *name, size_t len,
 		       const struct store_bucket_spec *spec, struct store_del *op)
 {
+	const struct store_change c = { .act = ACT_CREATE_BUCKET,
+					.key = { .bucket = name, .bucket_len = (uint16_t)len },
+					.copies = spec->copies,
+					.attrs = spec->attrs,
+					.attrs_len = spec->attrs_len };
 	int r = bucket_check(name, len);
 
 	if (r == 0 && (spec->copies > STORE_COPIES_MAX || spec->attrs_len > STORE_BUCKET_ATTRS_MAX))
 		r = -EINVAL;
-	return r < 0 ? r : p->ops->bucket_create(p, name, len, spec, op);
+	return r < 0 ? r : p->ops->apply(p, &c, &op->op);
 }
 
 int
@@ -425,9 +438,11 @@ store_bucket_create(struct store_port *p, const char *name, size_t len, unsigned
 int
 store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op)
 {
+	const struct store_change c = { .act = ACT_DELETE_BUCKET,
+					.key = { .bucket = name, .bucket_len = (uint16_t)len } };
 	int r = bucket_check(name, len);
 
-	return r < 0 ? r : p->ops->bucket_delete(p, name, len, op);
+	return r < 0 ? r : p->ops->apply(p, &c, &op->op);
 }
 
 /* No bucket has such a name. */
@@ -456,22 +471,28 @@ int
 store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 		       const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
 {
+	const struct store_change c = { .act = ACT_SET_BUCKET_ATTRS,
+					.key = { .bucket = name, .bucket_len = (uint16_t)len },
+					.version = version,
+					.attrs = attrs,
+					.attrs_len = attrs_len };
 	int r = bucket_check(name, len);
 
 	if (r == 0 && attrs_len > STORE_BUCKET_ATTRS_MAX)
 		r = -EINVAL;
-	return r < 0 ? r : p->ops->bucket_set_attrs(p, name, len, version, attrs, attrs_len, op);
+	return r < 0 ? r : p->ops->apply(p, &c, &op->op);
 }
 
 int
 store_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
 		       struct store_bucket_set *op)
 {
+	const struct store_change c = { .act = ACT_SET_QUOTA,
+					.key = { .bucket = name, .bucket_len = (uint16_t)len },
+					.max = max };
 	int r = bucket_check(name, len);
 
-	if (r == 0 && !p->ops->bucket_set_quota)
-		r = -EOPNOTSUPP;
-	return r < 0 ? r : p->ops->bucket_set_quota(p, name, len, max, op);
+	return r < 0 ? r : p->ops->apply(p, &c, &op->op);
 }
 
 int

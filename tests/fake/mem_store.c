@@ -588,21 +588,55 @@ mem_unit_info(const struct store *store, int unit, struct store_unit_info *ret_i
 
 /* ---- mem_store.h ---- */
 
+static int
+mem_apply(struct store_port *p, const struct store_change *c, struct store_op *op)
+{
+	const struct store_bucket_spec spec = { c->copies, c->attrs, c->attrs_len };
+	struct store_bucket_set *set = container_of(op, struct store_bucket_set, op);
+	struct store_upload *upload = container_of(op, struct store_upload, op);
+	struct store_del *del = container_of(op, struct store_del, op);
+	const struct store_key *k = &c->key;
+	const char *name = k->bucket;
+	size_t len = k->bucket_len;
+
+	switch (c->act) {
+	case ACT_DELETE:
+		return mem_delete(p, k, c->pre, del);
+	case ACT_SET_ATTRS:
+		return mem_set_attrs(p, k, c->version, c->attrs, c->attrs_len, del);
+	case ACT_CREATE_UPLOAD:
+		return mem_upload_create(p, k, c->attrs, c->attrs_len, upload);
+	case ACT_ABORT_UPLOAD:
+		return mem_upload_abort(p, k, c->id, upload);
+	case ACT_COMPLETE:
+		return mem_upload_complete(p, k, c->id, container_of(op, struct store_complete, op));
+	case ACT_CREATE_BUCKET:
+		return mem_bucket_create(p, name, len, &spec, del);
+	case ACT_DELETE_BUCKET:
+		return mem_bucket_delete(p, name, len, del);
+	case ACT_SET_BUCKET_ATTRS:
+		return mem_bucket_set_attrs(p, name, len, c->version, c->attrs, c->attrs_len, set);
+	case ACT_SET_QUOTA:
+		return mem_bucket_set_quota(p, name, len, c->max, set);
+	case ACT_MAKE_BUCKET:
+		return mem_bucket_make(p, name, len, c->ctime_ns, &spec, c->is_gated, del);
+	case ACT_GATE_BUCKET:
+		return mem_bucket_gate(p, name, len, c->gate, del);
+	default:
+		check(c->act == ACT_SET_COPIES);
+		return mem_bucket_set_copies(p, name, len, c->copies, del);
+	}
+}
+
 #define MEM_OPS                                                                                              \
 	.name = "mem", .stop = mem_stop, .attach = mem_attach, .share = mem_share, .detach = mem_detach,     \
 	.turn = mem_turn, .open = mem_open, .open_to_read = mem_open_to_read, .close = mem_close,            \
 	.read_plan = mem_read_plan, .read = mem_read, .put_init = mem_put_init, .put_write = mem_put_write,  \
-	.put_commit = mem_put_commit, .put_abort = mem_put_abort, .delete = mem_delete,                      \
-	.set_attrs = mem_set_attrs, .upload_create = mem_upload_create, .upload_abort = mem_upload_abort,    \
-	.upload_stat = mem_upload_stat, .put_init_part = mem_put_init_part,                                  \
-	.upload_complete = mem_upload_complete, .list_parts = mem_list_parts, .obj_part = mem_obj_part,      \
-	.obj_part_at = mem_obj_part_at, .bucket_create = mem_bucket_create,                                  \
-	.bucket_delete = mem_bucket_delete, .bucket_make = mem_bucket_make,                                  \
-	.bucket_set_copies = mem_bucket_set_copies, .bucket_gate = mem_bucket_gate,                          \
-	.bucket_head = mem_bucket_head, .bucket_set_attrs = mem_bucket_set_attrs,                            \
-	.bucket_set_quota = mem_bucket_set_quota, .bucket_get_attrs = mem_bucket_get_attrs,                  \
-	.list = mem_list, .list_uploads = mem_list_uploads, .unit_nr = mem_unit_nr,                          \
-	.unit_info = mem_unit_info
+	.put_commit = mem_put_commit, .put_abort = mem_put_abort, .apply = mem_apply,                        \
+	.upload_stat = mem_upload_stat, .put_init_part = mem_put_init_part, .list_parts = mem_list_parts,    \
+	.obj_part = mem_obj_part, .obj_part_at = mem_obj_part_at, .bucket_head = mem_bucket_head,            \
+	.bucket_get_attrs = mem_bucket_get_attrs, .list = mem_list, .list_uploads = mem_list_uploads,        \
+	.unit_nr = mem_unit_nr, .unit_info = mem_unit_info
 
 const struct store_ops mem_store_ops = {
 	MEM_OPS,

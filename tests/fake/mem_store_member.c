@@ -929,33 +929,14 @@ command(struct store_port *p, struct store_slots_op *o, void (*work)(struct mem_
 }
 
 static int
-member_watch(struct store_port *p, struct store_slots_op *o)
+member_slots(struct store_port *p, enum store_slots_act act, struct store_slots_op *o)
 {
-	return command(p, o, watch_work);
-}
+	static void (*const work[])(struct mem_store *, struct job *) = {
+		[SLOTS_WATCH] = watch_work, [SLOTS_FREEZE] = freeze_work, [SLOTS_THAW] = thaw_work,
+		[SLOTS_TAKE] = take_work,   [SLOTS_LEAVE] = leave_work,
+	};
 
-static int
-member_freeze(struct store_port *p, struct store_slots_op *o)
-{
-	return command(p, o, freeze_work);
-}
-
-static int
-member_thaw(struct store_port *p, struct store_slots_op *o)
-{
-	return command(p, o, thaw_work);
-}
-
-static int
-member_take(struct store_port *p, struct store_slots_op *o)
-{
-	return command(p, o, take_work);
-}
-
-static int
-member_leave(struct store_port *p, struct store_slots_op *o)
-{
-	return command(p, o, leave_work);
+	return command(p, o, work[act]);
 }
 
 static void
@@ -1233,11 +1214,7 @@ const struct store_member_ops mem_member_ops = {
 	.copy_init = mem_copy_init,
 	.copy_commit = mem_copy_commit,
 	.open_put = mem_open_put,
-	.watch = member_watch,
-	.freeze = member_freeze,
-	.thaw = member_thaw,
-	.take = member_take,
-	.leave = member_leave,
+	.slots = member_slots,
 	.disown = member_disown,
 	.two_use = member_two_use,
 };

@@ -119,11 +119,13 @@ stop(void)
 static int
 bucket(int i, const char *name, unsigned copies)
 {
-	const struct store_bucket_spec spec = { .copies = copies };
+	const struct store_change c = { .act = ACT_MAKE_BUCKET,
+					.key = { .bucket = name, .bucket_len = (uint16_t)strlen(name) },
+					.copies = copies,
+					.ctime_ns = 1234567 };
 	struct store_del op;
 
-	return STORE_DO(user, &op.op,
-			at(i)->ops->bucket_make(at(i), name, strlen(name), 1234567, &spec, false, &op));
+	return STORE_DO(user, &op.op, at(i)->ops->apply(at(i), &c, &op.op));
 }
 
 static struct store_key
@@ -336,19 +338,18 @@ walk(int i, const struct store_slots *slots, int differs_from)
 }
 
 static int
-command(int i, int (*call)(struct store_port *, struct store_slots_op *), struct store_slots_op *o,
-	const struct store_slots *slots)
+command(int i, enum store_slots_act act, struct store_slots_op *o, const struct store_slots *slots)
 {
 	o->slots = slots;
-	return STORE_DO(user, &o->op, call(at(i), o));
+	return STORE_DO(user, &o->op, at(i)->ops->member->slots(at(i), act, o));
 }
 
 static int
-simple(int i, int (*call)(struct store_port *, struct store_slots_op *), const struct store_slots *slots)
+simple(int i, enum store_slots_act act, const struct store_slots *slots)
 {
 	struct store_slots_op o = { .slots = NULL };
 
-	return command(i, call, &o, slots);
+	return command(i, act, &o, slots);
 }
 
 static struct store_use
@@ -724,7 +725,7 @@ test_watch(void **state)
 	slots_add(&places, store_place(&k));
 	told = 0;
 	assert_int_equal(put(A, k, NULL, 0, 1, 'x'), 0);
-	assert_int_equal(command(A, ops->watch, &o, &places), 0);
+	assert_int_equal(command(A, SLOTS_WATCH, &o, &places), 0);
 	assert_int_equal(told, 0);
 	assert_int_equal(put(A, k, NULL, 0, 1, 'y'), 0);
 	assert_int_equal(told, 1);
@@ -734,7 +735,7 @@ test_watch(void **state)
 	assert_int_equal(put(A, k, id, 1, 1, 'x'), 0);
 	assert_int_equal(abort_upload(A, k, id), 0);
 	assert_true(told >= 6);
-	assert_int_equal(simple(A, ops->watch, NULL), 0);
+	assert_int_equal(simple(A, SLOTS_WATCH, NULL), 0);
 	told = 0;
 	assert_int_equal(put(A, k, NULL, 0, 1, 'x'), 0);
 	assert_int_equal(told, 0);
@@ -750,18 +751,18 @@ test_freeze(void **state)
 
 	slots_add(&places, store_place(&k));
 	assert_int_equal(put(A, k, NULL, 0, 1, 'x'), 0);
-	assert_int_equal(simple(A, ops->freeze, &places), 0);
+	assert_int_equal(simple(A, SLOTS_FREEZE, &places), 0);
 	assert_int_equal(put(A, other, NULL, 0, 1, 'x'), 0);
 	assert_int_equal(put(A, k, NULL, 0, 1, 'y'), -EAGAIN);
 	/* One that waits is done when it thaws. */
 	store_user_begin(user, &op.op);
 	r = store_delete(at(A), &k, NULL, &op);
-	assert_int_equal(simple(A, ops->thaw, &places), 0);
+	assert_int_equal(simple(A, SLOTS_THAW, &places), 0);
 	assert_int_equal(store_user_wait(user, &op.op, r), 1);
 	/* What is sent does not wait at the source. */
-	assert_int_equal(simple(A, ops->freeze, &places), 0);
+	assert_int_equal(simple(A, SLOTS_FREEZE, &places), 0);
 	assert_int_equal(send(k), 0);
-	assert_int_equal(simple(A, ops->thaw, &places), 0);
+	assert_int_equal(simple(A, SLOTS_THAW, &places), 0);
 }
 
 /* All of A's keys become B's. */
@@ -770,8 +771,8 @@ switch_over(void)
 {
 	struct store_slots_op o = { .slots = NULL };
 
-	assert_int_equal(command(B, ops->take, &o, &all), 0);
-	assert_int_equal(command(A, ops->leave, &o, &all), 0);
+	assert_int_equal(command(B, SLOTS_TAKE, &o, &all), 0);
+	assert_int_equal(command(A, SLOTS_LEAVE, &o, &all), 0);
 	assert_null(o.moved);
 }
 
@@ -792,7 +793,7 @@ test_switch(void **state)
 	before = used(BUCKET);
 	assert_int_equal(before.bytes, 300 + QUOTA_PART_BYTES);
 	assert_int_equal(before.uploads, 1);
-	assert_int_equal(simple(A, ops->freeze, &all), 0);
+	assert_int_equal(simple(A, SLOTS_FREEZE, &all), 0);
 	switch_over();
 	assert_int_equal(put(A, k, NULL, 0, 1, 'y'), -EXDEV);
 	assert_int_equal(put(B, k, id, 4, 2, 'q'), 0);
@@ -820,7 +821,7 @@ test_waits_until_left(void **state)
 
 	assert_int_equal(put(A, k, NULL, 0, 1, 'x'), 0);
 	assert_int_equal(send(k), 0);
-	assert_int_equal(simple(A, ops->freeze, &all), 0);
+	assert_int_equal(simple(A, SLOTS_FREEZE, &all), 0);
 	store_user_begin(user, &op.op);
 	r = store_delete(at(A), &k, NULL, &op);
 	switch_over();
@@ -999,10 +1000,12 @@ test_bucket_copies(void **state)
 		STORE_DO(user, &set.op, store_bucket_set_quota(at(A), name, strlen(name), &max, &set)), 0);
 	must_have(name, 1, "tags", 5);
 	for (unsigned copies = 2; copies >= 1; copies--) {
-		assert_int_equal(
-			STORE_DO(user, &op.op,
-				 at(A)->ops->bucket_set_copies(at(A), name, strlen(name), copies, &op)),
-			0);
+		const struct store_change c = { .act = ACT_SET_COPIES,
+						.key = { .bucket = name,
+							 .bucket_len = (uint16_t)strlen(name) },
+						.copies = copies };
+
+		assert_int_equal(STORE_DO(user, &op.op, at(A)->ops->apply(at(A), &c, &op.op)), 0);
 		must_have(name, (int)copies, "tags", 5);
 		stop();
 		start(&all, &none);

@@ -385,7 +385,7 @@ slots_command(struct vol *vol, struct commit *c)
 	struct store_slots_op *o = cmd->o;
 	struct slots *sl = vol->slots;
 
-	switch (cmd->what) {
+	switch (cmd->act) {
 	case SLOTS_WATCH:
 		set_watch(sl, o);
 		return 0;

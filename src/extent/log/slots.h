@@ -91,12 +91,10 @@ void slots_disown(struct slots *sl, const struct store_slots *places);
 
 /* ---- the leader's ---- */
 
-enum slots_what { SLOTS_WATCH, SLOTS_FREEZE, SLOTS_THAW, SLOTS_TAKE, SLOTS_LEAVE };
-
 /* The commit of a struct store_slots_op. */
 struct slots_cmd {
 	struct store_slots_op *o;
-	enum slots_what what;
+	enum store_slots_act act;
 	struct commit c;
 };
 

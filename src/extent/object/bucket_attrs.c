@@ -46,21 +46,21 @@ battrs_view(struct rec_view *v, const void *attrs, uint32_t attrs_len, uint32_t 
 }
 
 int
-extent_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,
-			const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
+extent_set_bucket_attrs(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
+	struct store_bucket_set *set = container_of(op, struct store_bucket_set, op);
 	struct extent_port *p = extent_port(sp);
-	struct battrs_int *bi = (struct battrs_int *)op->priv;
-	int bucket_len = key_bucket(bi->bucket_key, name, len);
+	struct battrs_int *bi = (struct battrs_int *)set->priv;
+	int bucket_len = key_bucket(bi->bucket_key, sc->key.bucket, sc->key.bucket_len);
 
 	if (bucket_len < 0)
 		return bucket_len;
-	if (attrs_len > STORE_BUCKET_ATTRS_MAX || attrs_len > BATTRS_NR * BATTRS_BYTES)
+	if (sc->attrs_len > BATTRS_NR * BATTRS_BYTES)
 		return -EINVAL;
 	if (disk_failed(&p->vp.vol->disk))
 		return -EROFS;
-	op->op.port = &p->base;
-	bi->set = op;
+	op->port = &p->base;
+	bi->set = set;
 	for (uint32_t i = 0; i < BATTRS_NR; i++) {
 		struct commit *c = &bi->c[i];
 		*c = (struct commit){ .kind = COMMIT_BUCKET_ATTRS, .state = CS_DATA_DONE };
@@ -68,24 +68,25 @@ extent_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uin
 		c->is_also = i > 0;
 		c->view.key = bi->key[i];
 		c->view.key_len = (uint16_t)key_battrs(bi->key[i], bi->bucket_key, (size_t)bucket_len, i);
-		battrs_view(&c->view, attrs, attrs_len, i);
+		battrs_view(&c->view, sc->attrs, sc->attrs_len, i);
 	}
 	bi->c[0].finished = on_done;
 	bi->c[0].bucket_key = bi->bucket_key;
 	bi->c[0].bucket_key_len = (uint16_t)bucket_len;
-	bi->c[0].want_version = version;
+	bi->c[0].want_version = sc->version;
 	commit_submit(&p->vp, &bi->c[0]);
 	return 0;
 }
 
 int
-extent_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
-			struct store_bucket_set *op)
+extent_set_quota(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
+	struct store_bucket_set *set = container_of(op, struct store_bucket_set, op);
+	const struct store_use *max = sc->max;
 	struct extent_port *p = extent_port(sp);
-	struct battrs_int *bi = (struct battrs_int *)op->priv;
+	struct battrs_int *bi = (struct battrs_int *)set->priv;
 	struct commit *c = &bi->c[0];
-	int bucket_len = key_bucket(bi->bucket_key, name, len);
+	int bucket_len = key_bucket(bi->bucket_key, sc->key.bucket, sc->key.bucket_len);
 	bool any = max->objects != STORE_UNBOUNDED || max->bytes != STORE_UNBOUNDED ||
 		   max->uploads != STORE_UNBOUNDED;
 
@@ -93,8 +94,8 @@ extent_bucket_set_quota(struct store_port *sp, const char *name, size_t len, con
 		return bucket_len;
 	if (disk_failed(&p->vp.vol->disk))
 		return -EROFS;
-	op->op.port = &p->base;
-	bi->set = op;
+	op->port = &p->base;
+	bi->set = set;
 	*c = (struct commit){ .kind = COMMIT_BUCKET_ATTRS,
 			      .state = CS_DATA_DONE,
 			      .finished = on_done,

@@ -31,12 +31,13 @@ on_done(struct commit *c)
 }
 
 static struct del_int *
-begin(struct extent_port *p, struct store_del *del, enum commit_kind kind)
+begin(struct extent_port *p, struct store_op *op, enum commit_kind kind)
 {
+	struct store_del *del = container_of(op, struct store_del, op);
 	struct del_int *di = (struct del_int *)del->priv;
 
-	del->op.port = &p->base;
-	del->op.result = 0;
+	op->port = &p->base;
+	op->result = 0;
 	di->del = del;
 	di->c = (struct commit){ .kind = kind, .finished = on_done, .state = CS_DATA_DONE };
 	return di;
@@ -56,41 +57,39 @@ hand_over(struct extent_port *p, struct del_int *di, int key_len)
 }
 
 int
-extent_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
-	      struct store_del *del)
+extent_delete(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
+	const struct store_key *k = &c->key;
 	struct extent_port *p = extent_port(sp);
-	struct del_int *di = begin(p, del, COMMIT_DELETE);
+	struct del_int *di = begin(p, op, COMMIT_DELETE);
 	int len = key_object(di->key, k);
 
 	if (len < 0)
 		return len;
 	di->c.bucket_key = di->bucket_key;
 	di->c.bucket_key_len = (uint16_t)key_bucket(di->bucket_key, k->bucket, k->bucket_len);
-	if (pre)
-		di->c.pre = *pre;
+	if (c->pre)
+		di->c.pre = *c->pre;
 	di->c.view.op = REC_DELETE;
 	return hand_over(p, di, len);
 }
 
 int
-extent_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
-		 uint32_t attrs_len, struct store_del *op)
+extent_set_attrs(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
+	const struct store_key *k = &c->key;
 	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_ATTRS);
 	int len = key_object(di->key, k);
 
 	if (len < 0)
 		return len;
-	if (attrs_len > STORE_ATTRS_MAX)
-		return -EINVAL;
 	di->c.bucket_key = di->bucket_key;
 	di->c.bucket_key_len = (uint16_t)key_bucket(di->bucket_key, k->bucket, k->bucket_len);
 	di->c.view.op = REC_PUT;
-	di->c.want_version = version;
-	di->c.attrs = attrs;
-	di->c.attrs_len = attrs_len;
+	di->c.want_version = c->version;
+	di->c.attrs = c->attrs;
+	di->c.attrs_len = c->attrs_len;
 	return hand_over(p, di, len);
 }
 
@@ -113,12 +112,12 @@ on_bucket(struct commit *c)
 
 /* also_nr: how many of the records that hang on the bucket go with it.  0, or -errno. */
 static int
-bucket_begin(struct extent_port *p, const char *name, size_t name_len, enum commit_kind kind,
-	     uint32_t also_nr, struct store_del *op, struct commit **ret_c)
+bucket_begin(struct extent_port *p, const struct store_change *sc, enum commit_kind kind, uint32_t also_nr,
+	     struct store_op *op, struct commit **ret_c)
 {
 	struct del_int *di = begin(p, op, kind);
 	struct bucket_also *also = NULL;
-	int len = key_bucket(di->key, name, name_len);
+	int len = key_bucket(di->key, sc->key.bucket, sc->key.bucket_len);
 
 	if (len >= 0 && disk_failed(&p->vp.vol->disk))
 		len = -EROFS;
@@ -144,81 +143,77 @@ bucket_begin(struct extent_port *p, const char *name, size_t name_len, enum comm
 }
 
 int
-extent_bucket_make(struct store_port *sp, const char *name, size_t name_len, uint64_t ctime_ns,
-		   const struct store_bucket_spec *spec, bool is_gated, struct store_del *op)
+extent_make_bucket(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
-	uint32_t also_nr = (spec->attrs_len + BATTRS_BYTES - 1) / BATTRS_BYTES, i = 0;
+	uint32_t also_nr = (sc->attrs_len + BATTRS_BYTES - 1) / BATTRS_BYTES, i = 0;
 	struct commit *c;
-	int e = also_nr > BATTRS_NR ? -EINVAL
-				    : bucket_begin(p, name, name_len, COMMIT_BUCKET_MAKE, also_nr, op, &c);
+	int e = also_nr > BATTRS_NR ? -EINVAL : bucket_begin(p, sc, COMMIT_BUCKET_MAKE, also_nr, op, &c);
 
 	if (e < 0)
 		return e;
 	c->view.body = BODY_NONE;
-	c->view.copies = (uint8_t)spec->copies;
-	c->view.mtime_ns = ctime_ns;
-	c->is_gated = is_gated;
+	c->view.copies = (uint8_t)sc->copies;
+	c->view.mtime_ns = sc->ctime_ns;
+	c->is_gated = sc->is_gated;
 	for (struct commit *a = c->also; a; a = a->also) {
 		a->kind = COMMIT_BUCKET_ATTRS;
-		battrs_view(&a->view, spec->attrs, spec->attrs_len, i++);
+		battrs_view(&a->view, sc->attrs, sc->attrs_len, i++);
 	}
 	commit_submit(&p->vp, c);
 	return 0;
 }
 
 int
-extent_bucket_create(struct store_port *sp, const char *name, size_t name_len,
-		     const struct store_bucket_spec *spec, struct store_del *op)
+extent_create_bucket(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
-	const struct store_bucket_spec one = { 1, spec->attrs, spec->attrs_len };
+	struct store_change one = *sc;
 
+	one.copies = 1;
+	one.ctime_ns = clock_wall_ns();
 	/* A store of one engine is one disk. */
-	return spec->copies > 1 ? -EDOM
-				: extent_bucket_make(sp, name, name_len, clock_wall_ns(), &one, false, op);
+	return sc->copies > 1 ? -EDOM : extent_make_bucket(sp, &one, op);
 }
 
 int
-extent_bucket_set_copies(struct store_port *sp, const char *name, size_t name_len, unsigned copies,
-			 struct store_del *op)
+extent_set_copies(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
 	struct commit *c;
-	int e = bucket_begin(p, name, name_len, COMMIT_BUCKET_COPIES, BATTRS_NR + 1, op, &c);
+	int e = bucket_begin(p, sc, COMMIT_BUCKET_COPIES, BATTRS_NR + 1, op, &c);
 
 	if (e < 0)
 		return e;
-	c->copies = (uint8_t)copies;
+	c->copies = (uint8_t)sc->copies;
 	commit_submit(&p->vp, c);
 	return 0;
 }
 
 int
-extent_bucket_gate(struct store_port *sp, const char *name, size_t name_len, enum store_gate gate,
-		   struct store_del *op)
+extent_gate_bucket(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
-	struct del_int *di = begin(p, op, gate == GATE_OPEN ? COMMIT_GATE_OPEN : COMMIT_GATE_CLOSE);
-	int len = key_bucket(di->key, name, name_len);
+	struct del_int *di = begin(p, op, c->gate == GATE_OPEN ? COMMIT_GATE_OPEN : COMMIT_GATE_CLOSE);
+	int len = key_bucket(di->key, c->key.bucket, c->key.bucket_len);
 
 	if (len < 0)
 		return len;
-	di->c.is_bare = gate == GATE_CLOSE_BARE;
+	di->c.is_bare = c->gate == GATE_CLOSE_BARE;
 	di->c.view.op = REC_DELETE;
 	return hand_over(p, di, len);
 }
 
 int
-extent_bucket_delete(struct store_port *sp, const char *name, size_t name_len, struct store_del *op)
+extent_delete_bucket(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_BUCKET_REMOVE);
-	int len = key_bucket(di->key, name, name_len);
+	int len = key_bucket(di->key, c->key.bucket, c->key.bucket_len);
 
 	if (len < 0)
 		return len;
 	di->c.view.op = REC_DELETE;
-	di->c.job = gc_bucket_job(di->key + 1, name_len);
+	di->c.job = gc_bucket_job(di->key + 1, c->key.bucket_len);
 	if (!di->c.job)
 		return -ENOSPC;
 	return hand_over(p, di, len);

@@ -25,39 +25,34 @@ int extent_put_write(struct store_port *p, struct store_put *put, struct store_w
 		     uint32_t len, bool last);
 int extent_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
 void extent_put_abort(struct store_port *p, struct store_put *put);
-int extent_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
-		  struct store_del *del);
-int extent_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
-		     uint32_t attrs_len, struct store_del *op);
-int extent_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
-			 uint32_t attrs_len, struct store_upload *u);
-int extent_upload_abort(struct store_port *p, const struct store_key *k,
-			const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
+
+/* ---- the changes of extent_apply(), one for each act ---- */
+
+int extent_delete(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_set_attrs(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_create_upload(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_abort_upload(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_complete(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_create_bucket(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_delete_bucket(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_set_bucket_attrs(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_set_quota(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_make_bucket(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_gate_bucket(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_set_copies(struct store_port *p, const struct store_change *c, struct store_op *op);
+
+/* ---- look-ups and lists ---- */
+
 int extent_upload_stat(struct store_port *p, const struct store_key *k,
 		       const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
 		       struct store_stat *st);
 int extent_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
-int extent_upload_complete(struct store_port *p, const struct store_key *k,
-			   const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
 int extent_list_parts(struct store_port *p, const struct store_key *k,
 		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
 int extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 int extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
-int extent_bucket_make(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
-		       const struct store_bucket_spec *spec, bool is_gated, struct store_del *op);
-int extent_bucket_gate(struct store_port *p, const char *name, size_t len, enum store_gate gate,
-		       struct store_del *op);
-int extent_bucket_set_copies(struct store_port *p, const char *name, size_t len, unsigned copies,
-			     struct store_del *op);
-int extent_bucket_create(struct store_port *p, const char *name, size_t len,
-			 const struct store_bucket_spec *spec, struct store_del *op);
-int extent_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
 int extent_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
-int extent_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
-			    const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-int extent_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
-			    struct store_bucket_set *op);
 int extent_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 			    struct store_stat *st);
 int extent_list(struct store_port *p, struct store_list *ls);
@@ -74,11 +69,7 @@ int extent_copy_commit(struct store_port *to, struct store_put *put, struct stor
 		       uint64_t version, const struct store_commit *sc);
 int extent_open_put(struct store_port *p, struct store_put *put, struct store_obj *obj,
 		    struct store_put_args *ret_args);
-int extent_watch(struct store_port *p, struct store_slots_op *o);
-int extent_freeze(struct store_port *p, struct store_slots_op *o);
-int extent_thaw(struct store_port *p, struct store_slots_op *o);
-int extent_take(struct store_port *p, struct store_slots_op *o);
-int extent_leave(struct store_port *p, struct store_slots_op *o);
+int extent_slots(struct store_port *p, enum store_slots_act act, struct store_slots_op *o);
 void extent_disown(struct store_port *p, const struct store_slots *slots);
 
 /* ---- functions for port.c ---- */

@@ -23,8 +23,8 @@ on_done(struct commit *c)
 	op->done(op);
 }
 
-static int
-command(struct store_port *sp, struct store_slots_op *o, enum slots_what what)
+int
+extent_slots(struct store_port *sp, enum store_slots_act act, struct store_slots_op *o)
 {
 	static const uint8_t no_key[] = { 's' };
 	struct extent_port *p = extent_port(sp);
@@ -35,41 +35,11 @@ command(struct store_port *sp, struct store_slots_op *o, enum slots_what what)
 	o->op.port = &p->base;
 	o->op.result = 0;
 	cmd->o = o;
-	cmd->what = what;
+	cmd->act = act;
 	cmd->c = (struct commit){ .kind = COMMIT_SLOTS, .finished = on_done, .state = CS_DATA_DONE };
 	cmd->c.view = (struct rec_view){ .op = REC_DELETE, .key = no_key, .key_len = sizeof no_key };
 	commit_submit(&p->vp, &cmd->c);
 	return 0;
-}
-
-int
-extent_watch(struct store_port *p, struct store_slots_op *o)
-{
-	return command(p, o, SLOTS_WATCH);
-}
-
-int
-extent_freeze(struct store_port *p, struct store_slots_op *o)
-{
-	return command(p, o, SLOTS_FREEZE);
-}
-
-int
-extent_thaw(struct store_port *p, struct store_slots_op *o)
-{
-	return command(p, o, SLOTS_THAW);
-}
-
-int
-extent_take(struct store_port *p, struct store_slots_op *o)
-{
-	return command(p, o, SLOTS_TAKE);
-}
-
-int
-extent_leave(struct store_port *p, struct store_slots_op *o)
-{
-	return command(p, o, SLOTS_LEAVE);
 }
 
 void

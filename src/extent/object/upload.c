@@ -95,40 +95,38 @@ submit(struct extent_port *p, struct store_upload *u, const struct store_key *k,
 }
 
 int
-extent_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
-		     struct store_upload *u)
+extent_create_upload(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
+	struct store_upload *u = container_of(op, struct store_upload, op);
 	struct extent_port *p = extent_port(sp);
 	struct upload_int *ui = (struct upload_int *)u->priv;
 	int e;
 
-	if (attrs_len > STORE_ATTRS_MAX)
-		return -EINVAL;
 	extent_new_id(p->vp.vol, u->id);
-	e = submit(p, u, k, u->id, COMMIT_UPLOAD_MAKE);
+	e = submit(p, u, &c->key, u->id, COMMIT_UPLOAD_MAKE);
 	if (e < 0)
 		return e;
 	ui->c.view.op = REC_PUT;
 	ui->c.view.body = BODY_NONE;
 	ui->c.view.mtime_ns = clock_wall_ns();
-	ui->c.view.attrs = attrs;
-	ui->c.view.attrs_len = attrs_len;
+	ui->c.view.attrs = c->attrs;
+	ui->c.view.attrs_len = c->attrs_len;
 	commit_submit(&p->vp, &ui->c);
 	return 0;
 }
 
 int
-extent_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		    struct store_upload *u)
+extent_abort_upload(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
+	struct store_upload *u = container_of(op, struct store_upload, op);
 	struct extent_port *p = extent_port(sp);
 	struct upload_int *ui = (struct upload_int *)u->priv;
-	int e = submit(p, u, k, id, COMMIT_UPLOAD_ABORT);
+	int e = submit(p, u, &c->key, c->id, COMMIT_UPLOAD_ABORT);
 
 	if (e < 0)
 		return e;
 	ui->c.view.op = REC_DELETE;
-	ui->c.job = gc_upload_job(id, NULL, 0);
+	ui->c.job = gc_upload_job(c->id, NULL, 0);
 	if (!ui->c.job)
 		return -ENOSPC;
 	commit_submit(&p->vp, &ui->c);
@@ -336,9 +334,9 @@ complete(struct complete_int *ci)
 }
 
 int
-extent_upload_complete(struct store_port *sp, const struct store_key *k,
-		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *sc)
+extent_complete(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
+	struct store_complete *sc = container_of(op, struct store_complete, op);
 	struct extent_port *p = extent_port(sp);
 	struct complete_int *ci;
 	int e = model_check_list(sc), len;
@@ -353,15 +351,15 @@ extent_upload_complete(struct store_port *sp, const struct store_key *k,
 		return -ENOSPC;
 	ci->sc = sc;
 	ci->port = p;
-	len = key_upload(ci->upload_key, k, id);
+	len = key_upload(ci->upload_key, &c->key, c->id);
 	if (len < 0) {
 		free(ci);
 		return len;
 	}
 	ci->upload_key_len = (uint16_t)len;
-	ci->key_len = (uint16_t)key_object(ci->key, k);
-	key_bucket(ci->bucket_key, k->bucket, k->bucket_len);
-	memcpy(ci->id, id, CHUNK_ID_BYTES);
+	ci->key_len = (uint16_t)key_object(ci->key, &c->key);
+	key_bucket(ci->bucket_key, c->key.bucket, c->key.bucket_len);
+	memcpy(ci->id, c->id, CHUNK_ID_BYTES);
 	ci->vol = p->vp.vol;
 	if (disk_failed(&ci->vol->disk)) {
 		free(ci);

@@ -146,12 +146,14 @@ drop_bucket(struct align *a, const struct bucket *b)
 static int
 make_bucket(struct align *a, const struct bucket *b)
 {
-	const struct store_bucket_spec spec = { .copies = b->copies };
+	const struct store_change sc = { .act = ACT_MAKE_BUCKET,
+					 .key = { .bucket = b->name, .bucket_len = (uint16_t)b->len },
+					 .copies = b->copies,
+					 .ctime_ns = b->ctime_ns };
 	struct store_del op;
 
 	a->changes++;
-	return STORE_DO(a->user, &op.op,
-			a->to->ops->bucket_make(a->to, b->name, b->len, b->ctime_ns, &spec, false, &op));
+	return STORE_DO(a->user, &op.op, a->to->ops->apply(a->to, &sc, &op.op));
 }
 
 #define UNBOUNDED                                                                                            \

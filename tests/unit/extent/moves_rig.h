@@ -183,12 +183,15 @@ used(const char *bucket)
 static inline int
 bucket_make_two(int engine, const char *name)
 {
-	const struct store_bucket_spec two = { .copies = 2 };
+	const struct store_change two = { .act = ACT_MAKE_BUCKET,
+					  .key = { .bucket = name, .bucket_len = (uint16_t)strlen(name) },
+					  .copies = 2,
+					  .ctime_ns = clock_wall_ns() };
 	struct store_del *op = calloc(1, sizeof *op);
 	int r;
 
 	op->op.done = on_put;
-	r = extent_ops.bucket_make(port[engine], name, strlen(name), clock_wall_ns(), &two, false, op);
+	r = extent_ops.apply(port[engine], &two, &op->op);
 	r = r < 0 ? r : op_wait(&l, &op->op);
 	free(op);
 	return r;
@@ -420,12 +423,12 @@ remove_key(int engine, const char *bucket, const char *key)
 
 /* A command to an engine's leader. */
 static inline int
-tell(int engine, int (*fn)(struct store_port *p, struct store_slots_op *o), struct store_slots_op *o)
+tell(int engine, enum store_slots_act act, struct store_slots_op *o)
 {
 	int r;
 
 	o->op.done = on_put;
-	r = fn(port[engine], o);
+	r = ops()->slots(port[engine], act, o);
 	return r < 0 ? r : op_wait(&l, &o->op);
 }
 
@@ -493,8 +496,8 @@ switch_slots(int from, int to, const struct store_slots *slots)
 	static struct store_slots_op o;
 
 	o = (struct store_slots_op){ .slots = slots };
-	assert_int_equal(tell(to, ops()->take, &o), 0);
-	assert_int_equal(tell(from, ops()->leave, &o), 0);
+	assert_int_equal(tell(to, SLOTS_TAKE, &o), 0);
+	assert_int_equal(tell(from, SLOTS_LEAVE, &o), 0);
 	assert_null(o.moved);
 }
 

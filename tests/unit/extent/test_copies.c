@@ -617,9 +617,9 @@ test_copy_refused(void **state)
 	/* It became the first meanwhile. */
 	assert_int_equal(both_begin(b, "2b", "k", NULL, 0, 1000, 2, true), 0);
 	both_commit(b);
-	assert_int_equal(tell(B, ops()->take, &o), 0);
+	assert_int_equal(tell(B, SLOTS_TAKE, &o), 0);
 	assert_int_equal(both_copy(b, b->put[A].version), -EPERM);
-	assert_int_equal(tell(A, ops()->leave, &o), 0);
+	assert_int_equal(tell(A, SLOTS_LEAVE, &o), 0);
 	stop_pair();
 	remove_pair();
 	free(b);

@@ -400,7 +400,7 @@ test_watch(void **state)
 
 	slots_add(&one, slot_of_key(BUCKET, "k"));
 	assert_int_equal(put("k", 100, 1, ""), 0);
-	assert_int_equal(tell(A, ops()->watch, &o), 0);
+	assert_int_equal(tell(A, SLOTS_WATCH, &o), 0);
 	assert_int_equal(put("not this one", 100, 1, ""), 0);
 	assert_int_equal(told_of("k"), 0);
 	assert_int_equal(put("k", 100000, 1, ""), 0);
@@ -422,7 +422,7 @@ test_watch(void **state)
 	assert_int_equal(upload_abort(A, BUCKET, "k", id[0]), 0);
 	assert_int_equal(told_of("k"), 1);
 	o.slots = NULL;
-	assert_int_equal(tell(A, ops()->watch, &o), 0);
+	assert_int_equal(tell(A, SLOTS_WATCH, &o), 0);
 	assert_int_equal(put("k", 100, 1, ""), 0);
 	assert_int_equal(told_of("k"), 0);
 }
@@ -444,7 +444,7 @@ test_overwritten_meanwhile(void **state)
 
 	paces = told = 0;
 	assert_int_equal(put("k", 4 * MIB, 1, ""), 0);
-	assert_int_equal(tell(A, ops()->watch, &o), 0);
+	assert_int_equal(tell(A, SLOTS_WATCH, &o), 0);
 	send_begin(&sent, BUCKET, "k");
 	sent.pace = overwrite_meanwhile;
 	r = ops()->send(port[A], port[B], &sent);
@@ -509,7 +509,7 @@ test_freeze(void **state)
 
 	told = 0;
 	slots_add(&one, slot_of_key(BUCKET, "k"));
-	assert_int_equal(tell(A, ops()->watch, &o), 0);
+	assert_int_equal(tell(A, SLOTS_WATCH, &o), 0);
 	/* What was begun before it is told when the freeze is done; here it shares a block, since another one is being
 	 * written. */
 	at(A);
@@ -518,7 +518,7 @@ test_freeze(void **state)
 	w.put.op.done = first.put.op.done = on_put;
 	assert_int_equal(store_put_commit(l.p, &first.put, &c), 0);
 	assert_int_equal(store_put_commit(l.p, &w.put, &c), 0);
-	assert_int_equal(tell(A, ops()->freeze, &o), 0);
+	assert_int_equal(tell(A, SLOTS_FREEZE, &o), 0);
 	assert_int_equal(told_of("k"), 1);
 	op_wait(&l, &w.put.op);
 	/* Others wait, those of other slots do not. */
@@ -532,12 +532,12 @@ test_freeze(void **state)
 	assert_non_null(late.up.op.port);
 	assert_int_equal(told_of("k"), 0);
 	assert_int_equal(obj_check(at(A), BUCKET, "k", 5, 0), -EILSEQ); /* it is read */
-	assert_int_equal(tell(A, ops()->thaw, &o), 0);
+	assert_int_equal(tell(A, SLOTS_THAW, &o), 0);
 	assert_int_equal(op_wait(&l, &late.put.op), 0);
 	assert_int_equal(op_wait(&l, &late.up.op), 0);
 	assert_int_equal(told_of("k"), 2);
 	/* Not for ever, and a delete no longer than a PUT. */
-	assert_int_equal(tell(A, ops()->freeze, &o), 0);
+	assert_int_equal(tell(A, SLOTS_FREEZE, &o), 0);
 	at(A);
 	assert_int_equal(store_delete(l.p, &k, NULL, &late.del), 0);
 	assert_int_equal(store_upload_abort(l.p, &k, late.up.id, &late.up), 0);
@@ -605,7 +605,7 @@ bound_objects(uint64_t objects)
 		int r;
 
 		op[i].op.done = on_put;
-		r = p->ops->bucket_set_quota(p, BUCKET, strlen(BUCKET), &max, &op[i]);
+		r = store_bucket_set_quota(p, BUCKET, strlen(BUCKET), &max, &op[i]);
 		assert_int_equal(r == 0 ? op_wait(&l, &op[i].op) : r, 0);
 	}
 	assert_true(quota_is_active(book));

@@ -275,9 +275,9 @@ test_target_fails(void **state)
 	assert_int_equal(obj_check(at(A), BUCKET, "k", 3 * MIB, 1), 0);
 	assert_int_equal(put_simple(at(A), BUCKET, "k", 1000, 2), 0);
 	/* A table that was effective is obeyed all the same. */
-	assert_int_equal(tell(A, ops()->freeze, &o), 0);
-	assert_int_equal(tell(B, ops()->take, &o), 0);
-	assert_int_equal(tell(A, ops()->leave, &o), 0);
+	assert_int_equal(tell(A, SLOTS_FREEZE, &o), 0);
+	assert_int_equal(tell(B, SLOTS_TAKE, &o), 0);
+	assert_int_equal(tell(A, SLOTS_LEAVE, &o), 0);
 	assert_int_equal(put_simple(at(A), BUCKET, "k", 1000, 2), -EXDEV);
 	assert_int_equal(list_names(B, BUCKET, NULL, NULL, 10, false, &n), 1);
 	end();

@@ -227,7 +227,7 @@ move(void)
 	struct store_slots_op o = { .slots = &going, .changed = on_changed };
 	struct store_slots_op no_more = { .slots = NULL };
 
-	assert_int_equal(tell(home, ops()->watch, &o), 0);
+	assert_int_equal(tell(home, SLOTS_WATCH, &o), 0);
 	for (int i = 0; i < KEYS; i++)
 		key[i].is_dirty = true;
 	while (steps-- > 0) {
@@ -237,7 +237,7 @@ move(void)
 		else
 			change_some();
 	}
-	assert_int_equal(tell(home, ops()->freeze, &o), 0);
+	assert_int_equal(tell(home, SLOTS_FREEZE, &o), 0);
 	while ((k = dirty()) >= 0)
 		send_dirty(k, to, 0);
 	/* All that was told of was sent, so there is nothing left. */
@@ -247,7 +247,7 @@ move(void)
 		assert_int_equal(send_key(home, to, BUCKET, key[k].name), 0);
 		assert_int_equal(sent.changes, 0);
 	}
-	assert_int_equal(tell(home, ops()->watch, &no_more), 0);
+	assert_int_equal(tell(home, SLOTS_WATCH, &no_more), 0);
 	switch_slots(home, to, &going);
 	if (rnd(&rng) % 2)
 		assert_int_equal(remove_all(home, &going), 0);

@@ -168,17 +168,20 @@ over(struct store_op *op, int r)
 static void
 test_gate(void **state)
 {
-	const struct store_bucket_spec one = { .copies = 1 };
+	const struct store_key g = { .bucket = "g", .bucket_len = 1 };
+	const struct store_change make = {
+		.act = ACT_MAKE_BUCKET, .key = g, .copies = 1, .ctime_ns = clock_wall_ns(), .is_gated = true
+	};
+	const struct store_change open = { .act = ACT_GATE_BUCKET, .key = g, .gate = GATE_OPEN };
 	struct store_del op = { .op.done = on_put };
 
 	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
-	assert_int_equal(over(&op.op, l.p->ops->bucket_make(l.p, "g", 1, clock_wall_ns(), &one, true, &op)),
-			 0);
+	assert_int_equal(over(&op.op, l.p->ops->apply(l.p, &make, &op.op)), 0);
 	assert_int_equal(put_simple(&l, "g", "x", 10, 1), -ENXIO);
 	bad("log", -EDQUOT);
 	assert_int_equal(put_simple(&l, "b", "x", 10, 1), -ENOSPC);
 	op = (struct store_del){ .op.done = on_put };
-	assert_int_equal(over(&op.op, l.p->ops->bucket_gate(l.p, "g", 1, GATE_OPEN, &op)), 0);
+	assert_int_equal(over(&op.op, l.p->ops->apply(l.p, &open, &op.op)), 0);
 	bad_name = NULL;
 	assert_int_equal(put_at_last("old", 10), 0);
 	assert_int_equal(put_simple(&l, "g", "x", 10, 1), 0);

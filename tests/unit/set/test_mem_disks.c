@@ -108,10 +108,11 @@ gate(int i, const char *bucket, bool close)
 {
 	struct store_del op;
 	struct store_port *e = engine(i);
+	const struct store_change c = { .act = ACT_GATE_BUCKET,
+					.key = { .bucket = bucket, .bucket_len = (uint16_t)strlen(bucket) },
+					.gate = close ? GATE_CLOSE_EMPTY : GATE_OPEN };
 
-	return STORE_DO(
-		user, &op.op,
-		e->ops->bucket_gate(e, bucket, strlen(bucket), close ? GATE_CLOSE_EMPTY : GATE_OPEN, &op));
+	return STORE_DO(user, &op.op, e->ops->apply(e, &c, &op.op));
 }
 
 static int
@@ -295,7 +296,11 @@ test_bound_missed(void **state)
 static void
 test_gates(void **state)
 {
-	const struct store_bucket_spec one = { .copies = 1 };
+	const struct store_change half = { .act = ACT_MAKE_BUCKET,
+					   .key = { .bucket = "half", .bucket_len = 4 },
+					   .copies = 1,
+					   .ctime_ns = 1,
+					   .is_gated = true };
 	struct store_del op;
 	struct store_port *e;
 
@@ -310,7 +315,7 @@ test_gates(void **state)
 	assert_int_equal(del_on("b", 1), 1);
 	/* One bucket is made on one disk, with a closed gate, and another is removed from one disk. */
 	e = engine(1);
-	assert_int_equal(STORE_DO(user, &op.op, e->ops->bucket_make(e, "half", 4, 1, &one, true, &op)), 0);
+	assert_int_equal(STORE_DO(user, &op.op, e->ops->apply(e, &half, &op.op)), 0);
 	assert_int_equal(put_on("half", 1), -ENXIO);
 	assert_int_equal(STORE_DO(user, &op.op, store_bucket_delete(e, "b", 1, &op)), 0);
 	restart();
@@ -414,10 +419,13 @@ test_copies_cut(void **state)
 	begin(3);
 	ctime_ns = make_with_all();
 	for (int i = 0; i < 2; i++) {
+		const struct store_change two = { .act = ACT_SET_COPIES,
+						  .key = { .bucket = "b", .bucket_len = 1 },
+						  .copies = 2 };
 		struct store_port *e = engine(i);
 		struct store_del op;
 
-		assert_int_equal(STORE_DO(user, &op.op, e->ops->bucket_set_copies(e, "b", 1, 2, &op)), 0);
+		assert_int_equal(STORE_DO(user, &op.op, e->ops->apply(e, &two, &op.op)), 0);
 		assert_int_equal(copies_of(i, "b"), 2);
 		restart();
 		expect_bucket(3, i ? 1 : 2, ctime_ns);

@@ -315,10 +315,11 @@ gate(int i, const char *bucket, bool close)
 {
 	struct store_del op;
 	struct store_port *e = engine(i);
+	const struct store_change c = { .act = ACT_GATE_BUCKET,
+					.key = { .bucket = bucket, .bucket_len = (uint16_t)strlen(bucket) },
+					.gate = close ? GATE_CLOSE_EMPTY : GATE_OPEN };
 
-	return STORE_DO(
-		user, &op.op,
-		e->ops->bucket_gate(e, bucket, strlen(bucket), close ? GATE_CLOSE_EMPTY : GATE_OPEN, &op));
+	return STORE_DO(user, &op.op, e->ops->apply(e, &c, &op.op));
 }
 
 static inline int
