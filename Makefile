@@ -216,7 +216,8 @@ check-clients:
 	@T='$(T)' tests/clients/run.sh
 # The store on RADOS, on a cluster of its own that lies in one directory.
 RADOSTESTS := $(patsubst tests/rados/%.c,$(O)/rados/%,$(wildcard tests/rados/test_*.c))
-$(RADOSTESTS): $(O)/rados/%: $(O)/tests/rados/%.o $(patsubst %.c,$(O)/%.o,$(wildcard tests/fake/store_contract*.c)) $(call archives,rados)
+RADOSTESTS_WITH := $(patsubst %.c,$(O)/%.o,$(wildcard tests/fake/store_contract*.c tests/fake/diff*.c tests/fake/mem_store*.c))
+$(RADOSTESTS): $(O)/rados/%: $(O)/tests/rados/%.o $(RADOSTESTS_WITH) $(call archives,rados)
 	@mkdir -p $(@D); echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(call linkmod,rados) -lrados $(LIBS_CMOCKA)
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(wildcard tests/rados/*.c))

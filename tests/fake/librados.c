@@ -113,6 +113,19 @@ fake_rados_objects(void)
 }
 
 void
+fake_rados_raise(void)
+{
+	struct fake_pool *pool = &fake_pools[0];
+
+	for (size_t h = 0; h < sizeof pool->hash / sizeof *pool->hash; h++) {
+		for (const struct object *o = pool->hash[h]; o; o = o->next) {
+			if (strncmp(o->name, "idx.", 4) == 0)
+				fake_raise(pool, o->ns, o->name);
+		}
+	}
+}
+
+void
 fake_rados_owner(unsigned owner)
 {
 	owner_now = owner;

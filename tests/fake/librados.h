@@ -5,7 +5,7 @@
  *
  * The pools gantry.meta and gantry.data exist. An operation with a callback waits until fake_rados_step() carries it out and calls the
  * callback; all other operations are carried out at once. Operations of one connection on one object keep their order. A write
- * operation is applied completely or not at all; its comparisons and assertions must come before its changes.
+ * operation is applied completely or not at all; its conditions are judged first.
  *
  * The helpers of a gateway (rados/io/helper.c) are replaced too: no thread is started, and fake_rados_turn_helpers() makes their turns.
  * A program is therefore deterministic: one thread, and all random choices follow from the seed. No function is thread-safe.
@@ -43,6 +43,8 @@ void fake_rados_owner(unsigned owner);
 /* Cuts off the connections of a number: some of the waiting operations are carried out first, and all operations end with -ESHUTDOWN
  * from now on. */
 void fake_rados_kill(unsigned owner);
+/* Raises the generation of every index shard. */
+void fake_rados_raise(void);
 /* Returns the number of objects in both pools. */
 unsigned fake_rados_objects(void);
 /* Returns the number of faults that were injected since the reset. */

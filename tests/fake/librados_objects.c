@@ -293,11 +293,12 @@ change(struct object *o, const struct step *s)
 	}
 }
 
+/* A condition sees the object as it was before the operation, on an OSD too. */
 static int
 operate_write(struct fake_pool *pool, const char *ns, const char *name, const struct operation *op)
 {
 	struct object **link = object_place(pool, ns, name);
-	bool is_changed = false, is_created = false;
+	bool is_created = false;
 
 	for (uint32_t i = 0; i < op->nr; i++) {
 		const struct step *s = &op->step[i];
@@ -306,9 +307,7 @@ operate_write(struct fake_pool *pool, const char *ns, const char *name, const st
 
 		if (e < 0)
 			return e;
-		check(s->kind >= STEP_SET_XATTR || !is_changed);
-		is_changed |= s->kind >= STEP_SET_XATTR;
-		is_created |= s->kind == STEP_CREATE || is_changed;
+		is_created |= s->kind == STEP_CREATE || s->kind >= STEP_SET_XATTR;
 	}
 	for (uint32_t i = 0; i < op->nr; i++) {
 		const struct step *s = &op->step[i];

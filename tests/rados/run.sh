@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # The store on RADOS (make check-rados): on a cluster of one machine that this script brings up and ends, in a directory of its own,
-# the contract suite of back ends and the reads beside looks (also under ASan and UBSan), system tests from the same sources as on disks, RDMA by the software
-# NIC included, and tests of several gateways.  T=words runs what has one of them in its name.  LONG=1 (make check-rados-long) runs
-# instead what takes longer: histories of ten minutes, 4 GiB in one object, more of the model, the clients, the other system tests.
+# histories compared with the store in memory, the contract suite of back ends and the reads beside looks (also under ASan and UBSan), system tests
+# from the same sources as on disks, RDMA by the software NIC included, and tests of several gateways.  T=words runs what has one of them
+# in its name.  LONG=1 (make check-rados-long) runs instead what takes longer: histories of ten minutes, 4 GiB in one object, more of the model, the clients, the other system tests.
 set -u
 cd "$(dirname "$0")/../.." || exit 2
 variant=${VARIANT:-release}
@@ -37,6 +37,7 @@ if [ -n "${LONG:-}" ]; then
 	CLUSTER=$dir/c SECS=600 one histories tests/rados/histories
 	one huge tests/long/huge.sh
 	N=10000 one model tests/rados/model.py
+	HISTORIES=1000 one diff "$BUILD/rados/test_diff"
 	for t in curl boto3 s3cmd rclone aws js python; do one "clients/$t" "tests/clients/$t.sh"; done
 	for t in rdma/play cuobject/play recipes; do one "clients/$t" env T=$t tests/clients/run.sh; done
 	# What asks for requests to be served, whatever serves them.  Not here are those that have no store: server (libgantry-server
@@ -54,6 +55,7 @@ if [ -n "${LONG:-}" ]; then
 fi
 one contract "$BUILD/rados/test_contract"
 one contract_asan build/asan/rados/test_contract 2
+HISTORIES=50 one diff "$BUILD/rados/test_diff"
 one ahead "$BUILD/rados/test_ahead"
 one ahead_asan build/asan/rados/test_ahead
 for t in smoke put get overwrite sizes large scality s3_buckets s3_objects s3_multipart s3_facts s3_refused conditions quota; do
