@@ -24,9 +24,6 @@
  *   early errors  An aborted PUT may have been refused at its beginning, or not.
  *   short PUTs    A PUT of fewer bytes than its store_put_init() says: -EINVAL in memory and on RADOS; the engine takes it. The layer
  *                 above never ends one so.
- *   clean-up      after a dead gateway, while a bucket that is not empty is being removed, is left out: where it raises the generation of
- *                 a shard that is closed, the shard stays closed, and operations on its keys end with -EAGAIN (a defect of
- *                 src/rados/io/bucket.c, open_gate()).
  *   reads         of parts of an upload in progress: RADOS cannot (store_open_part()).
  */
 

@@ -51,8 +51,7 @@ struct diff_end {
 		uint8_t id[STORE_UPLOAD_ID_BYTES];
 		uint64_t version[DIFF_PARTS];
 	} upload[DIFF_UPLOADS];
-	bool removes_bucket; /* the operation that runs removes a bucket */
-	const char *wrong;   /* a rule of store.h that the last answer breaks; NULL: none */
+	const char *wrong; /* a rule of store.h that the last answer breaks; NULL: none */
 };
 
 /* Where the choices come from. */

@@ -656,7 +656,6 @@ diff_do(struct diff_end *e, const struct diff_op *op)
 	e->len = 0;
 	e->text[0] = 0;
 	e->wrong = NULL;
-	e->removes_bucket = op->kind == OP_BUCKET_DELETE;
 	switch (op->kind) {
 	case OP_PUT:
 	case OP_PUT_ABORT:

@@ -23,7 +23,7 @@ turn(struct diff_end *e)
 	any |= mailbox_run(&e->mb, 0) > 0;
 	any |= fake_rados_turn_woken();
 	/* An operation may wait for a helper, and ask the cluster meanwhile: whether a gateway is dead, say. */
-	if (!e->removes_bucket && (!any || ++turns % 64 == 0))
+	if (!any || ++turns % 64 == 0)
 		fake_rados_turn_helpers();
 	store_quiesce(e->port);
 }

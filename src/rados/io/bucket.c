@@ -370,17 +370,7 @@ on_opened(struct bucket_op *bo)
 	change_row(bo, decide_there, on_undone);
 }
 
-static void
-open_gate(struct gate *g)
-{
-	rados_write_op_t op = rados_create_write_op();
-	uint64_t generation = (g->generation & ~GENERATION_CLOSED) + 1;
-
-	rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ, (const char *)&g->generation,
-				sizeof g->generation);
-	rados_write_op_setxattr(op, XATTR_GENERATION, (const char *)&generation, sizeof generation);
-	gate_write(g, op, on_gate_written);
-}
+static void open_gate(struct gate *g);
 
 static enum txn_say
 decide_gone(struct txn *t)
@@ -457,15 +447,26 @@ on_gate_closed(struct call *c)
 	page_read(g->bo->port, &g->page, name, NULL, "o", 1, on_gate_looked);
 }
 
+/* Reads the generation of the shard. */
 static void
-on_gate_read(struct call *c)
+read_gate(struct gate *g, void (*back)(struct call *c))
 {
-	struct gate *g = container_of(c, struct gate, call);
+	rados_read_op_t op = rados_create_read_op();
+	char name[64];
+
+	shard_name(name, g->bo->row.uid, g->n);
+	g->xattrs_rv = 0;
+	rados_read_op_getxattrs(op, &g->xattrs, &g->xattrs_rv);
+	call_read(g->bo->port, &g->call, POOL_META, name, op, 0, back);
+}
+
+/* Takes the generation that was read. Returns 0 or -errno. */
+static int
+take_gate(struct gate *g)
+{
 	const char *name = NULL, *val;
-	rados_write_op_t op;
-	uint64_t closed;
 	size_t len;
-	int e = c->result < 0 ? c->result : g->xattrs_rv;
+	int e = g->call.result < 0 ? g->call.result : g->xattrs_rv;
 
 	while (e >= 0 && rados_getxattrs_next(g->xattrs, &name, &val, &len) == 0 && name) {
 		if (strcmp(name, XATTR_GENERATION) == 0 && len == sizeof g->generation) {
@@ -476,28 +477,67 @@ on_gate_read(struct call *c)
 	if (e >= 0 && !name)
 		e = -EBADMSG;
 	rados_getxattrs_end(g->xattrs);
-	if (e < 0) {
-		gate_over(g, e);
-		return;
-	}
-	closed = (g->generation + 1) | GENERATION_CLOSED;
-	op = rados_create_write_op();
+	return e < 0 ? e : 0;
+}
+
+/* Sets the generation of the shard if it is as it was found. */
+static void
+set_gate(struct gate *g, uint64_t generation, void (*back)(struct call *c))
+{
+	rados_write_op_t op = rados_create_write_op();
+
 	rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ, (const char *)&g->generation,
 				sizeof g->generation);
-	rados_write_op_setxattr(op, XATTR_GENERATION, (const char *)&closed, sizeof closed);
-	gate_write(g, op, on_gate_closed);
+	rados_write_op_setxattr(op, XATTR_GENERATION, (const char *)&generation, sizeof generation);
+	gate_write(g, op, back);
+}
+
+static void
+on_gate_read(struct call *c)
+{
+	struct gate *g = container_of(c, struct gate, call);
+	int e = take_gate(g);
+
+	if (e < 0)
+		gate_over(g, e);
+	else
+		set_gate(g, (g->generation + 1) | GENERATION_CLOSED, on_gate_closed);
 }
 
 static void
 close_gate(struct gate *g)
 {
-	rados_read_op_t op = rados_create_read_op();
-	char name[64];
+	read_gate(g, on_gate_read);
+}
 
-	shard_name(name, g->bo->row.uid, g->n);
-	g->xattrs_rv = 0;
-	rados_read_op_getxattrs(op, &g->xattrs, &g->xattrs_rv);
-	call_read(g->bo->port, &g->call, POOL_META, name, op, 0, on_gate_read);
+static void
+on_gate_read_again(struct call *c)
+{
+	struct gate *g = container_of(c, struct gate, call);
+	int e = take_gate(g);
+
+	if (e < 0 || !(g->generation & GENERATION_CLOSED))
+		gate_over(g, e);
+	else
+		open_gate(g);
+}
+
+static void
+on_gate_opened(struct call *c)
+{
+	struct gate *g = container_of(c, struct gate, call);
+
+	/* Another gateway, which cleans up after a dead one, has raised the generation: the shard is still closed. */
+	if (c->result == -ECANCELED)
+		read_gate(g, on_gate_read_again);
+	else
+		gate_over(g, c->result);
+}
+
+static void
+open_gate(struct gate *g)
+{
+	set_gate(g, (g->generation & ~GENERATION_CLOSED) + 1, on_gate_opened);
 }
 
 static enum txn_say
