@@ -13,7 +13,9 @@
  *
  * With this order of calls a limit is not exceeded, neither by changes that are checked together nor by
  * engines that check changes at the same time. There are exceptions. If a removal that was checked is not
- * made, the usage can exceed the limit by the size of the removal. When a store gets its first limit, three
+ * made, the usage can exceed the limit by the size of the removal. The removal of a bucket is different: the
+ * usage of the bucket counts until the removal is published, so a change that is checked together with the
+ * removal may be refused although the removal makes room for it. When a store gets its first limit, three
  * kinds of bytes are not counted: those of changes that are already in a block of a log (the usage can exceed
  * the limit by the size of these changes), and, until they end, those of PUTs in progress and of removed
  * objects that are being read. On RADOS the changes that other gateways made in the last ten seconds are not

@@ -357,6 +357,49 @@ right_now(const struct sim_op *op)
 	return e ? e : is_over(op) ? -EDQUOT : 0;
 }
 
+static void
+upload_ends(int slot)
+{
+	model.up[slot] = 0;
+	memset(model.part[slot], 0, sizeof model.part[slot]);
+}
+
+static void
+apply(const struct change *c)
+{
+	switch (c->kind) {
+	case CH_BUCKET:
+		model.bucket[c->bucket] = c->id != 0;
+		model.battr[c->bucket] = 0;
+		for (int s = 0; s < UPS_MAX; s++) {
+			if (model.up[s] && ops[model.up[s]].bucket == c->bucket)
+				upload_ends(s);
+		}
+		break;
+	case CH_KEY:
+		model.id[c->bucket][c->key] = c->id;
+		model.attr[c->bucket][c->key] = 0;
+		if (c->id && ops[c->id].kind == OP_COMPLETE)
+			upload_ends(ops[c->id].slot);
+		break;
+	case CH_ATTRS:
+		model.attr[c->bucket][c->key] = c->id;
+		break;
+	case CH_BATTRS:
+		model.battr[c->bucket] = c->id;
+		break;
+	case CH_UPLOAD:
+		if (c->id)
+			model.up[c->slot] = c->id;
+		else
+			upload_ends(c->slot);
+		break;
+	case CH_PART:
+		model.part[c->slot][c->number - 1] = c->id;
+		break;
+	}
+}
+
 static uint32_t
 bit(int answer)
 {
@@ -388,6 +431,25 @@ bit(int answer)
 	}
 }
 
+/* Returns true if some of the block on its way makes op right, and op is over: a change is judged by the keys that the block leaves, and by the
+ * usage before it, which counts what the block adds, and what a removal of a bucket gives back only when that is published (quota.h). */
+static bool
+is_over_in_block(const struct sim_op *op)
+{
+	struct model published = model;
+	bool is_right = false;
+
+	for (int i = 0; i < undecided_nr && undecided[i].op != (int)(op - ops) && !is_right; i++) {
+		int e;
+
+		apply(&undecided[i]);
+		e = right_now(op);
+		is_right = e == 0 || e == -EDQUOT;
+	}
+	model = published;
+	return is_right && is_over_meanwhile(op);
+}
+
 /* Of several reasons to refuse each is right. */
 static uint32_t
 may_now(const struct sim_op *op)
@@ -400,7 +462,7 @@ may_now(const struct sim_op *op)
 	/* A growth beyond the quota is refused early, before the preconditions and the upload are looked at. */
 	if ((op->kind == OP_PUT || op->kind == OP_PART) && (is_over(op) || is_over_meanwhile(op)))
 		may |= bit(-EDQUOT);
-	if (may & bit(0) && is_over_meanwhile(op))
+	if ((may & bit(0) && is_over_meanwhile(op)) || is_over_in_block(op))
 		may |= bit(-EDQUOT);
 	return may;
 }
@@ -589,49 +651,6 @@ change_of(const struct commit *c, struct change *ret)
 		ret->slot = ops[op].slot;
 		ret->number = (int)key_index(v->key);
 		return true;
-	}
-}
-
-static void
-upload_ends(int slot)
-{
-	model.up[slot] = 0;
-	memset(model.part[slot], 0, sizeof model.part[slot]);
-}
-
-static void
-apply(const struct change *c)
-{
-	switch (c->kind) {
-	case CH_BUCKET:
-		model.bucket[c->bucket] = c->id != 0;
-		model.battr[c->bucket] = 0;
-		for (int s = 0; s < UPS_MAX; s++) {
-			if (model.up[s] && ops[model.up[s]].bucket == c->bucket)
-				upload_ends(s);
-		}
-		break;
-	case CH_KEY:
-		model.id[c->bucket][c->key] = c->id;
-		model.attr[c->bucket][c->key] = 0;
-		if (c->id && ops[c->id].kind == OP_COMPLETE)
-			upload_ends(ops[c->id].slot);
-		break;
-	case CH_ATTRS:
-		model.attr[c->bucket][c->key] = c->id;
-		break;
-	case CH_BATTRS:
-		model.battr[c->bucket] = c->id;
-		break;
-	case CH_UPLOAD:
-		if (c->id)
-			model.up[c->slot] = c->id;
-		else
-			upload_ends(c->slot);
-		break;
-	case CH_PART:
-		model.part[c->slot][c->number - 1] = c->id;
-		break;
 	}
 }
 

@@ -226,6 +226,35 @@ test_overwritten(void **state)
 	free(reader);
 }
 
+/* claim TM71: the usage of a bucket that is removed counts until the removal is published. */
+static void
+test_removed_in_block(void **state)
+{
+	static struct store_del before, del, make;
+	static struct store_upload first, second;
+	struct store_pattern_quota q = { .any_suffix = true,
+					 .max = { STORE_UNBOUNDED, STORE_UNBOUNDED, 1 },
+					 .max_buckets = STORE_UNBOUNDED };
+	struct store_key one = key_of("one", "key"), two = key_of("two", "key");
+
+	before.op.done = del.op.done = make.op.done = first.op.done = second.op.done = on_put;
+	assert_int_equal(bucket_make(&l, "one"), 0);
+	assert_int_equal(store_set_quotas(st, &q, 1), 0);
+	assert_int_equal(store_upload_create(l.p, &one, NULL, 0, &first), 0);
+	assert_int_equal(op_wait(&l, &first.op), 0);
+	/* The changes that come while a block is written are in the next block. */
+	assert_int_equal(store_bucket_create(l.p, "before", 6, 0, &before), 0);
+	assert_int_equal(store_bucket_delete(l.p, "one", 3, &del), 0);
+	assert_int_equal(store_bucket_create(l.p, "two", 3, 0, &make), 0);
+	assert_int_equal(store_upload_create(l.p, &two, NULL, 0, &second), 0);
+	assert_int_equal(op_wait(&l, &before.op), 0);
+	assert_int_equal(op_wait(&l, &del.op), 0);
+	assert_int_equal(op_wait(&l, &make.op), 0);
+	assert_int_equal(op_wait(&l, &second.op), -EDQUOT);
+	assert_int_equal(store_upload_create(l.p, &two, NULL, 0, &second), 0);
+	assert_int_equal(op_wait(&l, &second.op), 0);
+}
+
 int
 main(void)
 {
@@ -235,6 +264,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_no_length, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_reserved, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_overwritten, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_removed_in_block, setup, remove_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
