@@ -503,6 +503,7 @@ static _Alignas(4096) char side_memory[2][STORE_PIECE + BUF_SLACK_BYTES];
 
 struct side {
 	struct store_port *p;
+	int disk;
 	struct store_obj obj;
 	struct store_read rd;
 	struct buf buf;
@@ -516,7 +517,7 @@ on_read(struct store_op *op)
 	container_of(op, struct side, rd.op)->flag = true;
 }
 
-static void
+static int
 read_side(struct side *s, uint64_t off, uint32_t n)
 {
 	int r;
@@ -526,8 +527,7 @@ read_side(struct side *s, uint64_t off, uint32_t n)
 	r = store_read(s->p, &s->obj, &s->rd, &s->buf, off, n);
 	if (r == 0)
 		co_wait(&s->flag, 0);
-	if (r < 0 || s->rd.op.result < 0)
-		sim_fail("a copy cannot be read: %d", r < 0 ? r : s->rd.op.result);
+	return r < 0 ? r : s->rd.op.result;
 }
 
 static void
@@ -537,36 +537,49 @@ same_bytes(int b, int k, uint64_t size)
 
 	for (uint64_t off = 0, n; off < size; off += n - skew) {
 		n = store_read_plan(&sides[0].obj, off, size - off, STORE_PIECE, &skew);
-		for (int i = 0; i < 2; i++)
-			read_side(&sides[i], off - skew, (uint32_t)n);
+		for (int i = 0; i < 2; i++) {
+			int r = read_side(&sides[i], off - skew, (uint32_t)n);
+
+			if (r < 0)
+				sim_fail("a copy cannot be read: %d", r);
+		}
 		if (memcmp(sides[0].buf.mem + sides[0].rd.lead + skew,
 			   sides[1].buf.mem + sides[1].rd.lead + skew, n - skew) != 0)
 			sim_fail("the copies of bucket %d key %d have different bytes", b, k);
 	}
 }
 
-static void
-same_object(struct set_port *sp, int b, int k)
+/* Opens both copies at their disks.  False: there are not two. */
+static bool
+open_sides(struct set_port *sp, int b, int k, int r[2])
 {
 	const struct set *s = port_set(sp);
 	struct store_key sk = many_key(b, k);
-	int engine[2] = { set_primary_at(s, (unsigned)(many_place(b, k))),
-			  set_secondary_at(s, many_place(b, k)) };
-	int r[2];
+	int engine[2] = { set_primary_at(s, many_place(b, k)), set_secondary_at(s, many_place(b, k)) };
 
 	if (engine[0] == SET_NOWHERE || engine[1] == SET_NOWHERE)
-		return;
+		return false;
 	sk.copies = 2;
 	for (int i = 0; i < 2; i++) {
-		sides[i] = (struct side){ .p = port_engine(sp, engine[i]) };
+		sides[i] = (struct side){ .p = port_engine(sp, engine[i]), .disk = moves_disk(s, engine[i]) };
 		sides[i].buf = (struct buf){ .mem = side_memory[i], .cap_bytes = STORE_PIECE };
 		r[i] = store_open(sides[i].p, &sk, &sides[i].obj);
 		if (r[i] > 0)
 			r[i] = sides[i].obj.op.result;
 	}
+	return true;
+}
+
+static void
+same_object(struct set_port *sp, int b, int k)
+{
+	int r[2];
+
+	if (!open_sides(sp, b, k, r))
+		return;
 	if (r[0] != r[1])
-		sim_fail("bucket %d key %d is %d on disk %d, %d on disk %d", b, k, r[0],
-			 moves_disk(s, engine[0]), r[1], moves_disk(s, engine[1]));
+		sim_fail("bucket %d key %d is %d on disk %d, %d on disk %d", b, k, r[0], sides[0].disk, r[1],
+			 sides[1].disk);
 	if (r[0] < 0)
 		return;
 	if (sides[0].obj.version != sides[1].obj.version || sides[0].obj.crc64 != sides[1].obj.crc64 ||
@@ -647,12 +660,47 @@ read_copy(int b, int k, bool is_second)
 	store_close(p, &m->obj);
 }
 
-/* One is mended at a time, behind who reads it. */
-void
-pairs_mend_main(int nr)
+/* Returns true if a disk cannot read its copy. */
+static bool
+is_damaged(struct set_port *sp, int b, int k)
+{
+	bool is = false;
+	int r[2];
+
+	if (!open_sides(sp, b, k, r))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		struct side *s = &sides[i];
+		uint32_t skew;
+
+		is |= r[i] < 0 && r[i] != -ENOENT && r[i] != -ENXIO;
+		for (uint64_t off = 0, n; r[i] >= 0 && off < s->obj.size_bytes; off += n - skew) {
+			n = store_read_plan(&s->obj, off, s->obj.size_bytes - off, STORE_PIECE, &skew);
+			is |= read_side(s, off - skew, (uint32_t)n) < 0;
+		}
+		if (r[i] >= 0)
+			store_close(s->p, &s->obj);
+	}
+	return is;
+}
+
+static bool
+some_are_damaged(struct set_port *sp)
+{
+	for (int b = 0; b < BUCKETS; b++) {
+		for (int k = 0; k < KEYS && many_has_two(b); k++) {
+			if (is_damaged(sp, b, k))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* One is mended at a time, after a read of it. */
+static void
+mend_all(struct set_port *sp)
 {
 	static const bool yes = true;
-	struct set_port *sp = first_port();
 
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = 0; k < 2 * KEYS && many_has_two(b); k++) {
@@ -661,6 +709,19 @@ pairs_mend_main(int nr)
 				co_wait(&yes, 0);
 		}
 	}
+}
+
+/* A repair is a change like others: while the log has no room it ends with -EAGAIN, and the next read of the object requests
+ * it again (docs/set.md, Repair). */
+void
+pairs_mend_main(int nr)
+{
+	enum { PASSES = 5 };
+	struct set_port *sp = first_port();
+
+	mend_all(sp);
+	for (int i = 1; i < PASSES && some_are_damaged(sp); i++)
+		mend_all(sp);
 }
 
 /* Both disks of each slot have the same records. */

@@ -29,6 +29,8 @@ seeds+=" 1795533417356 1795535467060"
 seeds+=" 1795871873214"
 # An object that is deleted while a drain reads it: its bytes are in progress, so a PUT is refused.
 seeds+=" 601188 802222"
+# A repair that is refused while the log has no room: the next read requests it again.
+seeds+=" 1795969166478"
 # The log has no room when the gate of a bucket that was made is to open; each of these histories has a disk without room.
 without_room="30119"
 for seed in $seeds; do
