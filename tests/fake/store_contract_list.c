@@ -71,8 +71,9 @@ sc_test_listing(void **state)
 	assert_true(l.ls.more);
 	assert_int_equal(list(&l, BUCKET, "a/", "a/10", 1), 1);
 	assert_false(l.ls.more);
-	assert_int_equal(list(&l, BUCKET, "b", "a", 9), 1);  /* after lies before the prefix */
-	assert_int_equal(list(&l, BUCKET, "a/", "b", 9), 0); /* and behind it */
+	assert_int_equal(list(&l, BUCKET, "b", "a", 9), 1);    /* after lies before the prefix */
+	assert_int_equal(list(&l, BUCKET, "a/", "b", 9), 0);   /* and behind it */
+	assert_int_equal(list(&l, BUCKET, "c/x/", "d", 9), 0); /* and is shorter than it */
 	assert_int_equal(list(&l, BUCKET, NULL, "a/11", 2), 2);
 	assert_string_equal(l.got, "a/2,b,");
 	assert_true(l.ls.more);

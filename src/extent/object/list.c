@@ -204,7 +204,8 @@ first_key(const struct store_list *ls, struct list_int *li)
 	bool behind = is_behind(ls);
 	const char *from = behind ? ls->after : ls->prefix;
 	uint16_t len = behind ? ls->after_len : ls->prefix_len;
-	bool begins = behind && (ls->prefix_len == 0 || memcmp(ls->after, ls->prefix, ls->prefix_len) == 0);
+	bool begins = behind && ls->after_len >= ls->prefix_len &&
+		      (ls->prefix_len == 0 || memcmp(ls->after, ls->prefix, ls->prefix_len) == 0);
 
 	if (ls->bucket_len > STORE_BUCKET_MAX || len > STORE_KEY_MAX || ls->prefix_len > STORE_KEY_MAX)
 		return -ENAMETOOLONG;
