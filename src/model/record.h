@@ -23,6 +23,8 @@ struct rid {
 };
 #define RID_BYTES 12 /* encoded */
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "fields are moved as they are in memory");
+
 /* The kinds of disk records. */
 enum record_kind {
 	RECORD_BUCKET,

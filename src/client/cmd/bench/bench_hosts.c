@@ -270,7 +270,7 @@ read_some(struct hosts *h, struct host *host, struct pipe *p)
 
 /* ---- rows ---- */
 
-/* Returns true if the worker measures, and can be told to begin a round. */
+/* Returns true if the worker measures, and can be asked to begin a round. */
 static bool
 is_alive(const struct host *host)
 {
