@@ -27,7 +27,7 @@
 #ifndef GANTRY_MODEL_DECIDE_H
 #define GANTRY_MODEL_DECIDE_H
 
-#include "store/quota.h"
+#include "model/quota.h"
 #include "store/store.h"
 
 /* The kinds of records. */

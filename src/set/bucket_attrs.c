@@ -2,7 +2,7 @@
 /* Changes the attributes and the quota of a bucket in a set of several engines; see bucket_change.h. */
 #include "set/bucket_change.h"
 
-#include "store/quota.h"
+#include "model/quota.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "set/bucket_change.h"
 
 #include "set/map/set_rules.h"
-#include "store/quota.h"
+#include "model/quota.h"
 
 #include "base/check.h"
 

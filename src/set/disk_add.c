@@ -3,7 +3,7 @@
 #include "set/disk_names.h"
 #include "set/mover.h"
 
-#include "store/quota.h"
+#include "model/quota.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"

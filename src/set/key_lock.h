@@ -14,7 +14,7 @@
 
 #include "base/list.h"
 #include "base/mailbox.h"
-#include "store/merge.h"
+#include "model/merge.h"
 
 struct set_holds;
 struct held_key;

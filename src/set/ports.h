@@ -9,7 +9,7 @@
 
 #include "base/mailbox.h"
 #include "ring/ring.h"
-#include "store/merge.h"
+#include "model/merge.h"
 #include "store/ops.h"
 
 struct set;

@@ -6,7 +6,7 @@
 #include "set/disk_names.h"
 #include "set/replicas.h"
 
-#include "store/quota.h"
+#include "model/quota.h"
 #include "set/map/set_rules.h"
 #include "base/clock.h"
 

@@ -2,7 +2,7 @@
 /* Lists the objects and uploads of a set by merging the lists of its engines. */
 #include "set/map/set_rules.h"
 #include "set/replicas.h"
-#include "store/merge.h"
+#include "model/merge.h"
 
 #include "base/check.h"
 

@@ -456,7 +456,7 @@ store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, b
 /* First members of the struct store of every back end, set before start() returns. */
 struct store {
 	const struct store_ops *ops;
-	struct quota_book *quotas; /* quota ledger (store/quota.h); NULL: the back end has no quotas */
+	struct quota_book *quotas; /* quota ledger (model/quota.h); NULL: the back end has no quotas */
 	unsigned can;              /* STORE_CAN_... bits: see store_can() */
 };
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The functions of store.h, except those of units.h (units.c): each makes the checks that are the same for all
- * back ends, and calls the function with the same name of the back end of the store or of the port, or, without
- * either, of the configuration. An operation that continues an earlier one (on an open object, a read, a PUT)
- * is on the port of the earlier one: in a set the port of an engine, not the port of the caller. No state.
+ * The functions of store.h, except those of units.h (units.c) and of quotas (model/quota_calls.c): each makes
+ * the checks that are the same for all back ends, and calls the function with the same name of the back end of
+ * the store or of the port, or, without either, of the configuration. An operation that continues an earlier
+ * one (on an open object, a read, a PUT) is on the port of the earlier one: in a set the port of an engine, not
+ * the port of the caller. No state.
  */
 #include "store/store.h"
 
 #include "base/crc64.h"
 #include "store/ops.h"
-#include "store/quota.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -528,42 +528,4 @@ store_list_uploads(struct store_port *p, struct store_list *ls)
 	int r = ls->bucket ? list_check(ls) : -EINVAL;
 
 	return r < 0 ? r : p->ops->list_uploads(p, ls);
-}
-
-/* ---- quotas ---- */
-
-int
-store_set_quotas(struct store *st, const struct store_pattern_quota *quota, int nr)
-{
-	struct quota_book *book = st->quotas;
-
-	if (!book)
-		return nr ? -EOPNOTSUPP : 0;
-	return quota_set_rules(book, quota, nr);
-}
-
-int
-store_bucket_quota(struct store *st, const char *name, size_t len, struct store_quota_info *ret_info)
-{
-	struct quota_book *book = st->quotas;
-
-	if (!book)
-		return -EOPNOTSUPP;
-	return bucket_check(name, len) < 0 ? -ENXIO : quota_look(book, name, len, ret_info);
-}
-
-int
-store_list_quotas(struct store *st, struct store_quota_info **ret_list)
-{
-	struct quota_book *book = st->quotas;
-
-	return book ? quota_list(book, ret_list) : -EOPNOTSUPP;
-}
-
-int
-store_largest_buckets(struct store *st, struct store_quota_info *list, int max)
-{
-	struct quota_book *book = st->quotas;
-
-	return book ? quota_largest(book, list, max) : 0;
 }

@@ -19,7 +19,7 @@
  *   versions      They are numbers of the back end; only equality and increase are compared.
  *   two copies    Only a set has them; no bucket is made with two.
  *   empty pages   max is at least 1: a page of no entries is no question that the layer above asks.
- *   quotas        Only of objects and uploads, with one gateway: bytes in progress count at another moment on RADOS (store/quota.h).
+ *   quotas        Only of objects and uploads, with one gateway: bytes in progress count at another moment on RADOS (model/quota.h).
  *   first error   Of an operation that fails for several reasons (a precondition and a wrong CRC, say), any one may be the answer.
  *   early errors  An aborted PUT may have been refused at its beginning, or not.
  *   short PUTs    A PUT of fewer bytes than its store_put_init() says: -EINVAL in memory and on RADOS; the engine takes it. The layer

@@ -10,7 +10,7 @@
 #include "base/list.h"
 #include "model/decide.h"
 #include "store/ops.h"
-#include "store/quota.h"
+#include "model/quota.h"
 
 #include <pthread.h>
 

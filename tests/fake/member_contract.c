@@ -13,7 +13,7 @@
 #include "base/crc64.h"
 #include "base/list.h"
 #include "store/own_buf.h"
-#include "store/quota.h"
+#include "model/quota.h"
 #include "store/user.h"
 
 #include <errno.h>

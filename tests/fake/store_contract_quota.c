@@ -2,7 +2,7 @@
 /* The contract suite: bounds on what buckets hold.  See store_contract.c. */
 #include "tests/fake/store_contract_int.h"
 
-#include "store/quota.h"
+#include "model/quota.h"
 
 #include <errno.h>
 #include <stdarg.h>

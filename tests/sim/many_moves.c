@@ -9,7 +9,7 @@
 #include "tests/sim/many_int.h"
 
 #include "base/check.h"
-#include "store/quota.h"
+#include "model/quota.h"
 #include "set/replicas.h"
 /* Of the engine there is one, too. */
 #define mover set_mover

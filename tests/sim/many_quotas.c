@@ -8,7 +8,7 @@
 #include "tests/sim/many_int.h"
 
 #include "base/check.h"
-#include "store/quota.h"
+#include "model/quota.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  */
 #include "tests/sim/many_int.h"
 
-#include "store/quota.h"
+#include "model/quota.h"
 
 #include <errno.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "tests/sim/sim.h"
 
 #include "base/check.h"
-#include "store/quota.h"
+#include "model/quota.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage - the usage of a volume's buckets, in the book of quotas (store/quota.h): the leader counts changes
+ * usage - the usage of a volume's buckets, in the book of quotas (model/quota.h): the leader counts changes
  * when it publishes a block and judges commits in the order of the log; a start counts all records again.
  *
  * All functions run on the leader, except usage_reserve(), usage_reserve_end() and usage_keep_end().
@@ -9,7 +9,7 @@
 #define GANTRY_EXTENT_LOG_USAGE_H
 
 #include "model/record.h"
-#include "store/quota.h"
+#include "model/quota.h"
 
 struct commit;
 struct dead;

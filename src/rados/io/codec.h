@@ -12,7 +12,7 @@
 #define GANTRY_RADOS_IO_CODEC_H
 
 #include "model/key.h"
-#include "store/quota.h"
+#include "model/quota.h"
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What buckets hold, and quotas (store/quota.h).
+ * What buckets hold, and quotas (model/quota.h).
  *
  * Each shard has a row of counters for each gateway that changed it, set in the operation that changes it (shard.c), so
  * gateways do not get into each other's way; the sum of the rows is what the shard holds.  What this gateway adds is in

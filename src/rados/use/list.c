@@ -8,7 +8,7 @@
 #include "rados/use/use_int.h"
 
 #include "base/check.h"
-#include "store/merge.h"
+#include "model/merge.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "store/damage.h"
-#include "store/quota.h"
+#include "model/quota.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* Estimates the objects that are lost with disks that are given up (--forget); see start_int.h. */
 #include "set/start/start_int.h"
 
-#include "store/quota.h"
+#include "model/quota.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  * start_int.h. */
 #include "set/start/start_int.h"
 
-#include "store/quota.h"
+#include "model/quota.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 

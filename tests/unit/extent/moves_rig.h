@@ -7,7 +7,7 @@
 #define GANTRY_TESTS_MOVES_RIG_H
 
 #include "store/ops.h"
-#include "store/quota.h"
+#include "model/quota.h"
 
 /* A turn of the loop is one for both ports. */
 static void quiesce_both(struct store_port *p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* In place of extent/disk/rules.h: the rules as variables, so that one program can switch each of them
- * off; those of set/map/set_rules.h and store/rules.h after them. */
+ * off; those of set/map/set_rules.h and model/rules.h after them. */
 #ifndef GANTRY_EXTENT_DISK_RULES_H
 #define GANTRY_EXTENT_DISK_RULES_H
 

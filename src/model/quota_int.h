@@ -3,10 +3,10 @@
  * The rows and patterns of the quota ledger, for the files of quota.h: quota.c (rows, usage, documents), quota_reserve.c
  * (planned changes, reservations, removed objects with readers), quota_rules.c (patterns, lists).
  */
-#ifndef GANTRY_STORE_QUOTA_INT_H
-#define GANTRY_STORE_QUOTA_INT_H
+#ifndef GANTRY_MODEL_QUOTA_INT_H
+#define GANTRY_MODEL_QUOTA_INT_H
 
-#include "store/quota.h"
+#include "model/quota.h"
 
 /* The limits of a pattern, and the usage of all buckets whose names match it. */
 struct quota_rule {

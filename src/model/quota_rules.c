@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quota ledger: patterns, and the lists for operators; see quota.h. */
-#include "store/quota_int.h"
+#include "model/quota_int.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -40,8 +40,8 @@
  * The functions wait only for the lock. A row takes about 200 bytes in addition to the bucket's name, 120 for
  * each counter, and 4 for each pattern that matches the name.
  */
-#ifndef GANTRY_STORE_QUOTA_H
-#define GANTRY_STORE_QUOTA_H
+#ifndef GANTRY_MODEL_QUOTA_H
+#define GANTRY_MODEL_QUOTA_H
 
 #include "store/store.h"
 

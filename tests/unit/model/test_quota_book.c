@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* claim TM71: whatever happens to a quota book, in whatever order, its sums are those of a recount.  SEED=N repeats a run. */
-#include "store/quota.h"
+#include "model/quota.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -3,8 +3,8 @@
  * merge - produces a page of a list whose entries are in several sources, such as the engines of a set or the
  * shards of a bucket. Runs on the port's thread. For back ends.
  */
-#ifndef GANTRY_STORE_MERGE_H
-#define GANTRY_STORE_MERGE_H
+#ifndef GANTRY_MODEL_MERGE_H
+#define GANTRY_MODEL_MERGE_H
 
 #include "store/store.h"
 

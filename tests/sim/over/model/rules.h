@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of store/rules.h, see extent/disk/rules.h. */
-#ifndef GANTRY_STORE_RULES_H
-#define GANTRY_STORE_RULES_H
+/* In place of model/rules.h, see extent/disk/rules.h. */
+#ifndef GANTRY_MODEL_RULES_H
+#define GANTRY_MODEL_RULES_H
 
 #include "extent/disk/rules.h"
 

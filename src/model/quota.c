@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quota ledger: rows, usage, documents; see quota.h. */
-#include "store/quota_int.h"
+#include "model/quota_int.h"
 
-#include "store/rules.h"
+#include "model/rules.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quota ledger: planned changes, reservations of PUTs, removed objects with readers; see quota.h. */
-#include "store/quota_int.h"
+#include "model/quota_int.h"
 
-#include "store/rules.h"
+#include "model/rules.h"
 
 #include <errno.h>
 

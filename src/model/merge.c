@@ -5,7 +5,7 @@
  * moves from one to the other; what several have, common prefixes above all, is given once.  Nothing is given while a run is empty whose source has more:
  * so it is known at the end of the page, too, whether there are others.
  */
-#include "store/merge.h"
+#include "model/merge.h"
 
 #include "base/list.h"
 
