@@ -92,11 +92,24 @@ open_file(void)
 	return fcntl(file.fd, F_SETFL, O_APPEND) < 0 ? -errno : 0;
 }
 
+/* Name of the old file that hinders a rotation; empty: none does. Of the thread. */
+static char hindrance[OLD_BYTES];
+
 static char *
 old_path(char out[OLD_BYTES], int i)
 {
 	snprintf(out, OLD_BYTES, "%s.%d", file.path, i);
 	return out;
+}
+
+/* Returns the error of a call about an old file, whose name the log gets. */
+static int
+old_error(const char *name)
+{
+	int r = -errno;
+
+	snprintf(hindrance, sizeof hindrance, "%s", name);
+	return r;
 }
 
 /* Makes the name of the first old file free: the files before the first gap move on by one, and only without a gap the last one is
@@ -108,19 +121,20 @@ make_way(void)
 	int gap = 1;
 
 	for (int i = file.keep + 1; i <= AUDIT_KEEP_MAX; i++) {
-		if (unlink(old_path(from, i)) < 0 && errno != ENOENT)
-			return -errno;
+		/* a folder is none of ours */
+		if (unlink(old_path(from, i)) < 0 && errno != ENOENT && errno != EISDIR)
+			return old_error(from);
 	}
 	while (gap <= file.keep && access(old_path(from, gap), F_OK) == 0)
 		gap++;
 	if (gap > file.keep) {
 		gap = file.keep;
 		if (unlink(old_path(from, gap)) < 0)
-			return -errno;
+			return old_error(from);
 	}
 	for (int i = gap - 1; i > 0; i--) {
 		if (rename(old_path(from, i), old_path(to, i + 1)) < 0)
-			return -errno;
+			return old_error(from);
 	}
 	return 0;
 }
@@ -133,6 +147,7 @@ rotate(void)
 	int r;
 
 	close_file();
+	hindrance[0] = 0;
 	r = make_way();
 	if (r < 0)
 		return r;
@@ -197,8 +212,8 @@ note_error(int error)
 	int before = atomic_exchange(&last_error, error);
 
 	if (error && !before)
-		log_warn("audit: %s: %s: records wait, and are dropped when 1 MiB of them do", file.path,
-			 strerror(-error));
+		log_warn("audit: %s: %s: records wait, and are dropped when 1 MiB of them do",
+			 hindrance[0] ? hindrance : file.path, strerror(-error));
 	else if (!error && before)
 		log_note("audit: %s: records are written again", file.path);
 }

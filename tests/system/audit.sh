@@ -147,6 +147,14 @@ for f in "$A" "$A.1" "$A.2"; do
 	[ "$(stat -c %s "$f")" -le 65536 ] || fail "$f is larger than it may be"
 	jq -e . "$f" >/dev/null || fail "$f is not JSON"
 done
+# A folder in the place of an old file is named, and not removed; one above the number of files kept does not matter.
+rm "$A.2"
+mkdir "$A.2" "$A.7"
+curl -sS --max-time 60 -K "$T/urls" || fail "deletes"
+wait_for 60 grep -qF " audit: $A.2: Is a directory" "$T/daemon.log"
+rmdir "$A.2"
+wait_for 60 rotated
+rmdir "$A.7"
 rm "$A" "$A.1" "$A.2"
 assert_status DELETE /bkt/afterwards 204
 has '.key == "afterwards"'

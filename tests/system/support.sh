@@ -106,5 +106,18 @@ support three
 no_secret
 lacks health.json '.'
 [ -s "$B/print-config.txt" ] && [ -s "$B/doctor.txt" ] || fail "$(cat "$B/index.txt")"
-# Nothing is left behind.
+
+# ---- a signal: the programs end, and no folder stays ----
+rm "$T/hangs"
+PATH=$T/bin TMPDIR=$T/tmp "$BUILD/gantry" support --conf "$T/gantryd.yaml" --output "$T/four.tar.gz" >"$T/said" 2>&1 &
+begun() { [ -s "$T/hangs" ]; }
+wait_for 20 begun
+assert_eq "$(ls "$T/tmp" | wc -l)" 1 "temporary folders before the signal"
+kill -TERM $!
+wait $!
+assert_eq $? 143 "its status after SIGTERM"
+wait_for 10 ended
+[ ! -e "$T/four.tar.gz" ] || fail "an archive after a signal"
+
+# Nothing is left.
 assert_eq "$(ls "$T/tmp")" "" "temporary folders"

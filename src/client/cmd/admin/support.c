@@ -272,8 +272,39 @@ clear(struct bundle *b)
 	const char *words[] = { "rm", "-rf", "--", b->folder, NULL };
 	char why[256];
 
+	support_signal = 0;
 	if (b->folder[0])
 		(void)support_run(words, "/dev/null", UINT64_MAX, PART_MS, why, sizeof why);
+}
+
+static void
+on_signal(int nr)
+{
+	support_signal = nr;
+}
+
+/* Lets signals that end a program end the collection, so that no folder with data of this machine stays. */
+static void
+catch_signals(void)
+{
+	static const int sigs[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction end = { .sa_handler = on_signal }, was;
+
+	for (size_t i = 0; i < sizeof sigs / sizeof *sigs; i++) {
+		if (sigaction(sigs[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+			sigaction(sigs[i], &end, NULL);
+	}
+}
+
+/* Removes the folder, and ends by the signal that has come. */
+static void
+end_by_signal(struct bundle *b)
+{
+	int nr = support_signal;
+
+	clear(b);
+	signal(nr, SIG_DFL);
+	raise(nr);
 }
 
 int
@@ -284,20 +315,24 @@ cmd_support(struct cmd *c)
 	int r;
 
 	umask(077);
+	catch_signals();
 	r = begin(&b);
 	if (r < 0) {
 		fprintf(stderr, "gantry: a temporary folder: %s\n", strerror(-r));
 		clear(&b);
 		return EXIT_FAILED;
 	}
-	for (size_t i = 0; i < sizeof pages / sizeof *pages; i++)
+	for (size_t i = 0; i < sizeof pages / sizeof *pages && !support_signal; i++)
 		take_page(&b, admin_name(c->admin), (int)i);
-	take_commands(&b, c);
+	if (!support_signal)
+		take_commands(&b, c);
 	r = fclose(b.index) == 0 ? 0 : -1;
 	snprintf(out, sizeof out, "%s%s", c->output ? c->output : b.name, c->output ? "" : ".tar.gz");
 	snprintf(why, sizeof why, "the index: %s", strerror(errno));
-	if (r == 0)
+	if (r == 0 && !support_signal)
 		r = pack(&b, out, why, sizeof why);
+	if (support_signal)
+		end_by_signal(&b);
 	clear(&b);
 	if (r < 0) {
 		fprintf(stderr, "gantry: %s\n", why);

@@ -3,12 +3,16 @@
 #ifndef GANTRY_CLIENT_CMD_ADMIN_SUPPORT_H
 #define GANTRY_CLIENT_CMD_ADMIN_SUPPORT_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #define SUPPORT_CONF "/etc/gantry/gantryd.yaml"
+
+/* Set by a signal handler to the number of the signal: programs that run are killed, as after their time limit. */
+extern volatile sig_atomic_t support_signal;
 
 /* Runs a program with its output and error messages in the file `path`, of which at most max_bytes are kept.
  * After limit_ms kills the program and its children. Returns the exit status, also of a program that reports

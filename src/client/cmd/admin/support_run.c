@@ -15,6 +15,9 @@
 #include <unistd.h>
 
 #define NO_PROGRAM 127
+#define LOOK_MS 200 /* interval in which a signal is noticed that came before a wait */
+
+volatile sig_atomic_t support_signal;
 
 static int64_t
 now_ms(void)
@@ -125,7 +128,12 @@ end(struct support_program *p, int limit_ms)
 		close(p->from);
 		kill(-p->pid, SIGKILL);
 		waitpid(p->pid, &status, WNOHANG);
-		snprintf(p->why, sizeof p->why, "%s has not ended within %d s", p->words[0], limit_ms / 1000);
+		if (support_signal)
+			snprintf(p->why, sizeof p->why, "signal %d came before the end of %s",
+				 (int)support_signal, p->words[0]);
+		else
+			snprintf(p->why, sizeof p->why, "%s has not ended within %d s", p->words[0],
+				 limit_ms / 1000);
 	} else if (p->pid > 0) {
 		while (waitpid(p->pid, &status, 0) < 0 && errno == EINTR) {
 		}
@@ -147,13 +155,13 @@ support_run_all(struct support_program *p, int nr, uint64_t max_bytes, int limit
 
 	for (int i = 0; i < nr; i++)
 		begin(&p[i]);
-	while (running && (left = until - now_ms()) > 0) {
+	while (running && !support_signal && (left = until - now_ms()) > 0) {
 		running = 0;
 		for (int i = 0; i < nr; i++) {
 			fd[i] = (struct pollfd){ .fd = p[i].from, .events = POLLIN };
 			running += p[i].from >= 0;
 		}
-		if (!running || poll(fd, (nfds_t)nr, (int)left) < 0)
+		if (!running || poll(fd, (nfds_t)nr, left < LOOK_MS ? (int)left : LOOK_MS) < 0)
 			continue;
 		for (int i = 0; i < nr; i++) {
 			if (fd[i].revents)
