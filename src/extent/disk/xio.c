@@ -83,6 +83,7 @@ on_op(struct ring_op *op, int res, bool more)
 	struct xio *x = o->x;
 	struct disk_port *p = x->p;
 	uint32_t len = o->len;
+	bool is_over;
 
 	if (x->is_write) {
 		disk_touched(x->d, o->seg);
@@ -99,17 +100,21 @@ on_op(struct ring_op *op, int res, bool more)
 	note_error(x, x->is_write ? sync_write_error(res, len, x->tried) : sync_error(res, len));
 	if (x->error == 0)
 		xio_more(x);
-	if (x->error == 0 && x->left) {
-		/* It goes on, or waits for a worker. */
-	} else if (x->inflight == 0 && x->error == -EAGAIN && !x->tried) {
+	/* With bytes left, the transfer continues, or waits for a worker. */
+	is_over = x->inflight == 0 && (x->error != 0 || x->left == 0);
+	if (is_over && x->error == -EAGAIN && !x->tried) {
 		x->tried = true;
 		x->error = 0;
+		is_over = false;
 		begin(x);
-	} else if (x->inflight == 0) {
+	}
+	/* Before done(), which may start another transfer: with the worker that is free now, transfers that follow each
+	 * other would keep the waiting ones out. */
+	next_waiting(p);
+	if (is_over) {
 		disk_took(&x->d->stats, x->is_write ? DISK_WRITE : DISK_READ, clock_ns() - x->began_ns);
 		x->done(x);
 	}
-	next_waiting(p);
 }
 
 /*
@@ -140,19 +145,23 @@ wait_for_worker(struct xio *x)
 	list_push_tail(&p->waiting[x->is_write], &x->link);
 }
 
+/* Starts waiting transfers while workers are free. Reads and writes take turns: with reads first, a write would wait as
+ * long as reads keep coming. */
 static void
 next_waiting(struct disk_port *p)
 {
-	for (int i = 0; i < 2; i++) {
-		while (p->waiting[i].next && !list_empty(&p->waiting[i])) {
-			struct xio *x = container_of(list_first(&p->waiting[i]), struct xio, link);
+	for (int refused = 0; refused < 2; refused++) {
+		struct list *waiting = &p->waiting[p->turn_of_writes];
+		struct list *l = waiting->next ? list_first(waiting) : NULL;
+		struct xio *x = l ? container_of(l, struct xio, link) : NULL;
 
-			if (!may_have_worker(p, x->d, x->is_write))
-				break;
-			list_del(&x->link);
-			p->inflight--;
-			xio_more(x);
-		}
+		p->turn_of_writes = !p->turn_of_writes;
+		if (!x || !may_have_worker(p, x->d, x->is_write))
+			continue;
+		list_del(&x->link);
+		p->inflight--;
+		xio_more(x);
+		refused = -1;
 	}
 }
 

@@ -32,6 +32,7 @@ struct disk_port {
 	/* transfers (struct xio) that wait for a worker: [0] reads, [1] writes, each in the order in which
 	 * their operations will be started */
 	struct list waiting[2];
+	bool turn_of_writes; /* true: a write of waiting[] starts next, if a write may have a worker */
 };
 
 struct xio;

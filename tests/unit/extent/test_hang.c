@@ -315,6 +315,57 @@ test_write_workers(void **state)
 	free(mem);
 }
 
+static unsigned ends[XIOS];
+
+/* Starts the transfer again at once, as a client with many requests does. */
+static void
+on_xio_again(struct xio *x)
+{
+	assert_int_equal(x->error, 0);
+	ends[x - xios]++;
+	if (++over_nr < 40 * XIOS)
+		xio_start(x, x->p, x->d, x->is_write, x->ext, x->ext_nr, 0, x->mem - x->len, x->len,
+			  RING_NO_REGION, on_xio_again);
+}
+
+/* More reads and writes than workers: each transfer that ends starts again at once, and no other one waits for ever. */
+static void
+test_worker_turns(void **state)
+{
+	struct disk *d = &extent_store(st)->vol->disk;
+	size_t unit = d->geo.unit_bytes;
+	char *mem = aligned_alloc(4096, XIOS * unit);
+	uint64_t ext[XIOS];
+
+	check(mem);
+	memset(mem, 0, XIOS * unit);
+	for (uint32_t i = 0; i < XIOS; i++)
+		ext[i] = ext_make(i * 2, 1);
+	d->workers_max = 2;
+	for (int writes = 1; writes < XIOS; writes++) {
+		struct disk_port p = { .is_threads = true };
+
+		assert_int_equal(ring_new(&(struct ring_params){ .entries = 32 }, &p.ring), 0);
+		memset(ends, 0, sizeof ends);
+		over_nr = 0;
+		for (int i = 0; i < XIOS; i++)
+			xio_start(&xios[i], &p, d, i >= XIOS - writes, &ext[i], 1, 0, mem + (size_t)i * unit,
+				  (uint32_t)unit, RING_NO_REGION, on_xio_again);
+		while (p.inflight)
+			assert_true(ring_turn(p.ring, NS_PER_MS) >= 0);
+		for (int i = 0; i < XIOS; i++) {
+			int alike = i >= XIOS - writes ? writes : XIOS - writes;
+
+			/* Reads have a quarter of all at least, and so have writes; the transfers of a kind share that. */
+			assert_in_range(ends[i], 10 * XIOS / alike - 4, 40 * XIOS);
+		}
+		assert_int_equal(p.workers + p.write_workers, 0);
+		ring_free(p.ring);
+	}
+	d->workers_max = 0;
+	free(mem);
+}
+
 int
 main(void)
 {
@@ -327,6 +378,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_for_ever, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_workers, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_write_workers, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_worker_turns, setup, remove_store),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
