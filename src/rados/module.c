@@ -15,7 +15,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
@@ -30,17 +29,6 @@
 
 static void rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret_info);
 #define HELPERS_NS (2 * NS_PER_S)
-
-static int __attribute__((format(printf, 4, 5)))
-refuse(char *err, size_t err_len, int e, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, err_len, fmt, ap);
-	va_end(ap);
-	return e;
-}
 
 /* ---- connections ---- */
 
@@ -207,7 +195,7 @@ static int
 rstore_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
 	const struct store_rados_conf *rc = &conf->rados;
-	struct store_format_row row = { .object_bytes = rc->object_bytes };
+	struct store_format_row row = { .version = STORE_FORMAT_VERSION, .object_bytes = rc->object_bytes };
 	const char *pool[POOL_NR] = { rc->meta_pool, rc->data_pool };
 	struct client c = { 0 };
 	int e;
@@ -240,55 +228,6 @@ rstore_format(const struct store_conf *conf, bool force, char *err, size_t err_l
 }
 
 /* ---- start, stop ---- */
-
-/* The data pool is the one with which the store was made: names in another one would mean other bytes. */
-static int
-check_data_pool(struct rstore *st, char *err, size_t err_len)
-{
-	uint8_t bytes[STORE_FORMAT_BYTES];
-	struct store_format_row row;
-	int e = rados_getxattr(st->client[0].io[POOL_DATA], OBJECT_STORE, XATTR_FORMAT, (char *)bytes,
-			       sizeof bytes);
-
-	if (e < 0 && e != -ENOENT && e != -ENODATA)
-		return refuse(err, err_len, e, "pool %s: %s", st->data_pool, strerror(-e));
-	if (e < 0)
-		return refuse(err, err_len, -EINVAL, "pool %s: it is not the data pool of the store in %s",
-			      st->data_pool, st->meta_pool);
-	if (format_decode(bytes, (size_t)e, &row) < 0)
-		return refuse(err, err_len, -ENOTRECOVERABLE, "pool %s: the store's description is damaged",
-			      st->data_pool);
-	if (memcmp(row.uuid, st->gw.format.uuid, sizeof row.uuid) != 0)
-		return refuse(err, err_len, -EINVAL,
-			      "pool %s: it is the data pool of another store than that in %s", st->data_pool,
-			      st->meta_pool);
-	return 0;
-}
-
-static int
-read_format(struct rstore *st, char *err, size_t err_len)
-{
-	uint8_t bytes[STORE_FORMAT_BYTES];
-	int e = rados_getxattr(st->client[0].io[POOL_META], OBJECT_STORE, XATTR_FORMAT, (char *)bytes,
-			       sizeof bytes);
-
-	if (e == -ENOENT || e == -ENODATA) {
-		refuse(err, err_len, -EINVAL, "pool %s: no store", st->meta_pool);
-		advice_add(err, err_len, ADVICE_NO_POOL_STORE, NULL);
-		return -EINVAL;
-	}
-	if (e < 0)
-		return refuse(err, err_len, e, "pool %s: %s", st->meta_pool, strerror(-e));
-	e = format_decode(bytes, (size_t)e, &st->gw.format);
-	if (e == -EPROTONOSUPPORT)
-		return refuse(err, err_len, -EINVAL,
-			      "pool %s: the store is of another format than this daemon's (%u)",
-			      st->meta_pool, STORE_FORMAT_VERSION);
-	if (e < 0)
-		return refuse(err, err_len, -ENOTRECOVERABLE, "pool %s: the store's description is damaged",
-			      st->meta_pool);
-	return check_data_pool(st, err, err_len);
-}
 
 /* Pools that take only appends want them aligned: to what our pieces are. */
 static int
@@ -378,7 +317,7 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 		e = connect_to(&st->client[i], rc, err, err_len);
 	}
 	if (e == 0)
-		e = read_format(st, err, err_len);
+		e = format_read(st, err, err_len);
 	if (e == 0)
 		e = check_alignment(st, err, err_len);
 	if (e == 0)
@@ -402,24 +341,61 @@ rstore_stop(struct store *base)
 	rstore_free(st);
 }
 
+/* ---- commands on a store that is not started ---- */
+
+/* Connects to the pools for a command, without a row among the gateways. Returns 0 or -errno; *ret_st is for
+ * close_pools() in both cases. */
+static int
+open_pools(const struct store_conf *conf, struct rstore **ret_st, char *err, size_t err_len)
+{
+	struct rstore *st = calloc(1, sizeof *st);
+	int e = st ? connect_to(&st->client[0], &conf->rados, err, err_len)
+		   : refuse(err, err_len, -ENOMEM, "no memory");
+
+	*ret_st = st;
+	if (e < 0)
+		return e;
+	snprintf(st->meta_pool, sizeof st->meta_pool, "%s", conf->rados.meta_pool);
+	snprintf(st->data_pool, sizeof st->data_pool, "%s", conf->rados.data_pool);
+	return format_read(st, err, err_len);
+}
+
+static void
+close_pools(struct rstore *st)
+{
+	if (st)
+		disconnect(&st->client[0]);
+	free(st);
+}
+
+static int
+rstore_task(const struct store_conf *conf, enum store_task task, char *said, size_t said_len)
+{
+	struct rstore *st;
+	int e;
+
+	if (task != TASK_UPGRADE)
+		return -ENOSYS;
+	e = open_pools(conf, &st, said, said_len);
+	if (e == 0)
+		e = format_raise(st, said, said_len);
+	close_pools(st);
+	return e;
+}
+
 static int
 rstore_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *cookie, const char *line),
 	    void *cookie)
 {
 	struct meter_disk *meter = meter_of(conf->disks.meter, conf->rados.meta_pool);
-	struct rstore *st = calloc(1, sizeof *st);
-	char err[256] = "no memory";
-	int e;
 	struct store_damage *damage = conf->rados.damage;
+	struct rstore *st;
+	char err[256];
+	int e;
 
 	/* A cluster that does not answer is seen as well: the count stands still. */
 	meter_step(meter, METER_INDEX_ALL, 0);
-	e = st ? connect_to(&st->client[0], &conf->rados, err, sizeof err) : -ENOMEM;
-	if (e == 0) {
-		snprintf(st->meta_pool, sizeof st->meta_pool, "%s", conf->rados.meta_pool);
-		snprintf(st->data_pool, sizeof st->data_pool, "%s", conf->rados.data_pool);
-		e = read_format(st, err, sizeof err);
-	}
+	e = open_pools(conf, &st, err, sizeof err);
 	if (e < 0)
 		say(cookie, err);
 	else
@@ -429,9 +405,7 @@ rstore_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void
 	meter_step(meter, METER_WAITS, 0);
 	if (damage && e != 0)
 		damage_report(damage, false, say, cookie);
-	if (st)
-		disconnect(&st->client[0]);
-	free(st);
+	close_pools(st);
 	return e;
 }
 
@@ -669,6 +643,7 @@ const struct store_ops rados_store_ops = {
 	.name = "rados",
 	.format = rstore_format,
 	.start = rstore_start,
+	.task = rstore_task,
 	.fsck = rstore_fsck,
 	.stop = rstore_stop,
 	.attach = rstore_attach,

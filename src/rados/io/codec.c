@@ -319,6 +319,17 @@ record_flags(const struct record *r)
 	return flags;
 }
 
+uint32_t
+record_version(const struct record *r)
+{
+	uint32_t version = 1;
+
+#define RECORD_MORE(bit, since) since
+#define HERE(name, type, since) version = r->name && since > version ? since : version;
+#include "model/record.def"
+	return version;
+}
+
 size_t
 record_bytes(const struct record *r)
 {
@@ -713,7 +724,8 @@ gateway_encode(uint8_t out[GATEWAY_ROW_BYTES], const struct gateway_row *g)
 {
 	struct cur c = cursor(out, GATEWAY_ROW_BYTES);
 
-	_Static_assert(4 + 5 * 8 + 3 * GATEWAY_TEXT + 8 <= GATEWAY_ROW_BYTES, "a row has room for its texts");
+	_Static_assert(4 + 5 * 8 + 3 * GATEWAY_TEXT + 4 + 8 <= GATEWAY_ROW_BYTES,
+		       "a row has room for its texts");
 	check(g->first <= g->last);
 	memset(out, 0, GATEWAY_ROW_BYTES);
 	put_head(&c, VALUE_GATEWAY);
@@ -724,6 +736,7 @@ gateway_encode(uint8_t out[GATEWAY_ROW_BYTES], const struct gateway_row *g)
 	put_u64(&c, g->since_ns);
 	put_bytes(&c, g->host, sizeof g->host);
 	put_bytes(&c, g->addrs, sizeof g->addrs);
+	put_u32(&c, g->version);
 	c.p = out + GATEWAY_ROW_BYTES - 8;
 	put_end(&c, out);
 }
@@ -744,6 +757,7 @@ gateway_decode(const void *buf, size_t len, struct gateway_row *ret_row)
 	g.since_ns = take_u64(&c);
 	take_bytes(&c, g.host, sizeof g.host);
 	take_bytes(&c, g.addrs, sizeof g.addrs);
+	g.version = take_u32(&c);
 	g.host[sizeof g.host - 1] = g.addrs[sizeof g.addrs - 1] = 0;
 	if (g.first > g.last)
 		return -EBADMSG;
@@ -792,7 +806,8 @@ format_encode(uint8_t out[STORE_FORMAT_BYTES], const struct store_format_row *f)
 
 	memset(out, 0, STORE_FORMAT_BYTES);
 	put_head(&c, VALUE_FORMAT);
-	put_u32(&c, STORE_FORMAT_VERSION);
+	check(f->version > 0 && f->version <= STORE_FORMAT_VERSION);
+	put_u32(&c, f->version);
 	put_bytes(&c, f->uuid, 16);
 	put_u32(&c, f->object_bytes);
 	c.p = out + STORE_FORMAT_BYTES - 8;
@@ -809,8 +824,10 @@ format_decode(const void *buf, size_t len, struct store_format_row *ret_row)
 	if (e < 0)
 		return e;
 	f.version = take_u32(&c);
-	if (f.version == 0 || f.version > STORE_FORMAT_VERSION)
+	if (f.version == 0 || f.version > STORE_FORMAT_VERSION) {
+		ret_row->version = f.version;
 		return -EPROTONOSUPPORT;
+	}
 	take_bytes(&c, f.uuid, 16);
 	f.object_bytes = take_u32(&c);
 	if (f.object_bytes < 2 * STORE_PIECE || f.object_bytes > DATA_OBJECT_MAX ||

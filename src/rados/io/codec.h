@@ -87,6 +87,8 @@ struct record {
 	const uint8_t *parts;     /* REC_PARTS: encoded, parts_len bytes */
 };
 
+/* Returns the version of the format of the pools that a record needs. */
+uint32_t record_version(const struct record *r);
 size_t record_bytes(const struct record *r);
 /* Encodes a record; the caller made room of record_bytes(). */
 void record_encode(void *out, const struct record *r);
@@ -184,6 +186,7 @@ struct gateway_row {
 	uint64_t since_ns;
 	char host[GATEWAY_TEXT];
 	char addrs[2 * GATEWAY_TEXT]; /* for the blocklist */
+	uint32_t version;             /* newest format of the pools that the gateway knows; 0: 1 */
 };
 #define GATEWAY_ROW_BYTES 256
 void gateway_encode(uint8_t out[GATEWAY_ROW_BYTES], const struct gateway_row *g);
@@ -204,7 +207,7 @@ bool gateway_addr_is_client(const char *addr);
 
 /* ---- the store ---- */
 
-/* The version of the format of the pools: 1, or the highest number that a row of model/record.def has. */
+/* The newest version of the format of the pools: 1, or the highest number that a row of model/record.def has. */
 union store_format_since {
 	char first[1];
 #define RECORD_MORE(bit, since) since
@@ -220,7 +223,8 @@ struct store_format_row {
 };
 #define STORE_FORMAT_BYTES 64
 void format_encode(uint8_t out[STORE_FORMAT_BYTES], const struct store_format_row *f);
-/* Decodes it.  -EPROTONOSUPPORT: of a later version; -EBADMSG. */
+/* Decodes a description of the pools. Returns 0, -EBADMSG, or -EPROTONOSUPPORT: of a later version, which is the only
+ * field that is set. */
 int format_decode(const void *buf, size_t len, struct store_format_row *ret_row);
 
 /* ---- trailers of data objects ---- */

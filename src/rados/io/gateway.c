@@ -208,15 +208,8 @@ gateway_addrs_key(char key[16], uint32_t instance)
 	snprintf(key, 16, "a%010u", instance);
 }
 
-/* What the table of gateways says: the epoch, the number that the next one gets, and a row of each. */
-struct table {
-	uint64_t epoch, next;
-	struct peer *peers; /* all of them, this one included */
-	uint32_t nr;
-};
-
-static int
-read_table(struct rstore *st, struct table *ret_table)
+int
+gateway_read_table(struct rstore *st, struct gateway_table *ret_table)
 {
 	rados_read_op_t op = rados_create_read_op();
 	rados_omap_iter_t two, rows;
@@ -226,7 +219,7 @@ read_table(struct rstore *st, struct table *ret_table)
 	size_t k_len, v_len;
 	int rv1 = 0, rv2 = 0, e;
 
-	*ret_table = (struct table){ 0 };
+	*ret_table = (struct gateway_table){ 0 };
 	rados_read_op_omap_get_vals_by_keys(op, keys, 2, &two, &rv1);
 	rados_read_op_omap_get_vals2(op, "", "i", OMAP_PAGE, &rows, NULL, &rv2);
 	e = rados_read_op_operate(op, st->client[0].io[POOL_META], OBJECT_STORE, 0);
@@ -306,7 +299,9 @@ static int
 enter(struct rstore *st)
 {
 	struct gateway *gw = &st->gw;
-	struct gateway_row row = { .first = 1, .last = 1 + ID_AHEAD, .since_ns = clock_wall_ns() };
+	struct gateway_row row = {
+		.first = 1, .last = 1 + ID_AHEAD, .since_ns = clock_wall_ns(), .version = STORE_FORMAT_VERSION
+	};
 	uint8_t bytes[GATEWAY_ADDRS_BYTES];
 	struct gateway_addrs addrs;
 	char key[16], addrs_key[16];
@@ -425,7 +420,7 @@ leave(struct rstore *st)
 
 /* Everybody has reached the epoch: the next one begins. */
 static void
-advance(struct rstore *st, const struct table *t)
+advance(struct rstore *st, const struct gateway_table *t)
 {
 	rados_write_op_t op;
 	uint64_t next = t->epoch + 1;
@@ -473,7 +468,7 @@ declare_dead(struct rstore *st, const struct peer *p)
 
 /* Notes for how long each of the others has been silent, and takes leave of the dead (rule 3). */
 static void
-watch_peers(struct rstore *st, struct table *t)
+watch_peers(struct rstore *st, struct gateway_table *t)
 {
 	struct gateway *gw = &st->gw;
 	uint64_t now = clock_ns(), looked_ns = now - gw->looked_ns;
@@ -513,11 +508,11 @@ static void
 turn(struct rstore *st)
 {
 	struct gateway *gw = &st->gw;
-	struct table t;
+	struct gateway_table t;
 	int e = beat(st);
 
 	if (e == 0)
-		e = read_table(st, &t);
+		e = gateway_read_table(st, &t);
 	if (e < 0) {
 		if (!atomic_load(&gw->is_fenced))
 			log_warn("the table of gateways cannot be written: %s", strerror(-e));
@@ -530,6 +525,7 @@ turn(struct rstore *st)
 	}
 	advance(st, &t);
 	watch_peers(st, &t); /* keeps the rows */
+	format_look(st);
 }
 
 /* ---- life ---- */

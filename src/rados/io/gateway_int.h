@@ -13,6 +13,22 @@ struct peer {
 	uint64_t silent_ns; /* how long the row has been as it is while this gateway looked */
 };
 
+/* ---- gateway.c ---- */
+
+/* The table of gateways: the epoch, the number that the next gateway gets, and the rows of all gateways. */
+struct gateway_table {
+	uint64_t epoch, next;
+	struct peer *peers;
+	uint32_t nr;
+};
+/* Reads the table; the caller frees ret_table->peers. Returns 0 or -errno. Any thread. */
+int gateway_read_table(struct rstore *st, struct gateway_table *ret_table);
+
+/* ---- format.c ---- */
+
+/* Reads the version of the format, which `gantryd --upgrade` of another process may have raised. */
+void format_look(struct rstore *st);
+
 /* ---- sweep.c ---- */
 
 /* Removes what was garbage EPOCHS_KEPT epochs ago. */

@@ -20,7 +20,9 @@
 
 #include <pthread.h>
 #include <rados/librados.h>
+#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define CLIENTS_MAX 16
@@ -40,6 +42,18 @@
 #define EPOCHS_KEPT 3 /* garbage is removed when the epoch is that much further (rule 2) */
 
 struct rstore;
+
+/* Writes the reason of an error. Returns e. */
+static inline int __attribute__((format(printf, 4, 5)))
+refuse(char *err, size_t err_len, int e, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err, err_len, fmt, ap);
+	va_end(ap);
+	return e;
+}
 
 /* ---- cluster ---- */
 
@@ -91,7 +105,8 @@ void helper_stop(struct helper *h);
 /* ---- gateways: gateway.c ---- */
 
 struct gateway {
-	struct store_format_row format;
+	struct store_format_row format;  /* of the pools, as read at the start */
+	_Atomic uint32_t format_version; /* of the pools now; records have no fields of later versions */
 	uint32_t instance;
 	_Atomic uint64_t epoch;    /* as this gateway knows it */
 	_Atomic uint64_t epoch_ns; /* since when */
@@ -409,6 +424,9 @@ int txn_more(struct txn *t, const char *key, size_t len, struct bytes value);
 /* Notes as garbage what a record named that this change takes out of the index. */
 int txn_garbage(struct txn *t, const struct record *old);
 int txn_garbage_data(struct txn *t, const struct garbage_data *data, uint32_t nr, const struct rid *map);
+/* Sets a key to a record. For decide(), as its result; t->result is 0, -ENOMEM, or -EOPNOTSUPP: the record has a
+ * field that the format of the pools does not have (format.c). */
+enum txn_say txn_set_record(struct txn *t, int key, const struct record *new);
 /* Sets a key to a record, in the place of old (NULL: of none), whose data is garbage then.  For decide(), as what it
  * says; t->result is 0 or an error. */
 enum txn_say txn_put_record(struct txn *t, int key, struct record *new, const struct record *old);
@@ -544,6 +562,22 @@ void gateway_row_key(char key[16], uint32_t instance);
 void gateway_addrs_key(char key[16], uint32_t instance);
 int gateway_start(struct rstore *st, char *err, size_t err_len);
 void gateway_stop(struct rstore *st);
+
+/* ---- format.c ---- */
+
+/* Reads the format of the pools at the start. Returns 0, or -errno with its reason. */
+int format_read(struct rstore *st, char *err, size_t err_len);
+/* Returns 0 if the pools may have records of this version; otherwise logs that `gantryd --upgrade` is needed, and
+ * returns -EOPNOTSUPP. Any thread. */
+int format_allows(struct rstore *st, uint32_t version);
+/* Reads the description in the meta pool. Returns 0 or -errno, as format_decode() does. */
+int format_row(struct rstore *st, uint8_t bytes[STORE_FORMAT_BYTES], struct store_format_row *ret_row);
+
+/* ---- upgrade.c ---- */
+
+/* Raises the format of the pools to the newest version, unless a gateway is of an earlier version. Returns 0 or
+ * -errno, with a sentence about either. */
+int format_raise(struct rstore *st, char *said, size_t said_len);
 
 /* ---- table.c: the table of buckets ---- */
 

@@ -245,15 +245,11 @@ txn_garbage(struct txn *t, const struct record *old)
 }
 
 enum txn_say
-txn_put_record(struct txn *t, int key, struct record *new, const struct record *old)
+txn_set_record(struct txn *t, int key, const struct record *new)
 {
 	struct bytes value;
 
-	t->result = 0;
-	if (old) {
-		new->replaced = old->id;
-		t->result = txn_garbage(t, old);
-	}
+	t->result = format_allows(t->port->st, record_version(new));
 	if (t->result == 0 && !bytes_new(&value, record_bytes(new)))
 		t->result = -ENOMEM;
 	if (t->result < 0)
@@ -261,6 +257,17 @@ txn_put_record(struct txn *t, int key, struct record *new, const struct record *
 	record_encode(value.p, new);
 	txn_set(t, key, value);
 	return TXN_COMMIT;
+}
+
+enum txn_say
+txn_put_record(struct txn *t, int key, struct record *new, const struct record *old)
+{
+	t->result = 0;
+	if (old) {
+		new->replaced = old->id;
+		t->result = txn_garbage(t, old);
+	}
+	return t->result < 0 ? TXN_OVER : txn_set_record(t, key, new);
 }
 
 void

@@ -19,23 +19,15 @@ struct change_op {
 static enum txn_say
 set_attrs(struct change_op *co, const struct record *old)
 {
-	struct txn *t = &co->txn;
 	struct record new = *old;
-	struct bytes value;
 
 	new.version = record_next_version(old);
 	new.replaced = old->id;
 	new.id = co->id;
 	new.attrs = co->attrs;
 	new.attrs_len = co->attrs_len;
-	if (!bytes_new(&value, record_bytes(&new))) {
-		t->result = -ENOMEM;
-		return TXN_OVER;
-	}
-	record_encode(value.p, &new);
-	txn_set(t, 0, value);
 	fault_point("attrs.decided");
-	return TXN_COMMIT;
+	return txn_set_record(&co->txn, 0, &new);
 }
 
 static enum txn_say

@@ -83,13 +83,19 @@ test_others(void **state)
 	}
 }
 
-/* The row names version 2: pools of version 1 are still read, and gateways without the row refuse these. */
+/* The row names version 2, which a record with the field needs: pools of version 1 are still read, and gateways without
+ * the row refuse pools of version 2. */
 static void
 test_format(void **state)
 {
 	uint8_t bytes[STORE_FORMAT_BYTES];
-	struct store_format_row f = { .object_bytes = 4 << 20 }, got;
+	struct store_format_row f = { .version = 2, .object_bytes = 4 << 20 }, got;
+	struct record r = sample;
 
+	assert_int_equal(STORE_FORMAT_VERSION, 2);
+	assert_int_equal(record_version(&r), 1);
+	r.lock_ns = 1;
+	assert_int_equal(record_version(&r), 2);
 	format_encode(bytes, &f);
 	assert_int_equal(bytes[4], 2);
 	assert_int_equal(format_decode(bytes, sizeof bytes, &got), 0);
@@ -98,6 +104,7 @@ test_format(void **state)
 		seal(bytes, sizeof bytes);
 		assert_int_equal(format_decode(bytes, sizeof bytes, &got),
 				 version == 1 || version == 2 ? 0 : -EPROTONOSUPPORT);
+		assert_int_equal(got.version, version);
 	}
 }
 

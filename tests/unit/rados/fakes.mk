@@ -1,3 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 LINK-rados/test_contract := librados store_contract
 LINK-rados/test_gates := librados diff mem_store
+LINK-rados/test_format := librados
+# The store on RADOS once more, with a further field of records.
+ifneq ($(RADOS),)
+ROWOBJ := $(patsubst src/%.c,$(O)/row/src/%.o,$(filter-out src/rados/io/helper.c,$(wildcard src/rados/*.c src/rados/*/*.c)))
+$(O)/row/src/%.o: src/%.c $(O)/flags
+	@mkdir -p $(@D)
+	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $< (row)")
+	$(Q)$(CC) $(ALL_CPPFLAGS) -DRECORD_DEF_MORE='"tests/unit/model/row.def"' $(ALL_CFLAGS) -c -o $@ $<
+$(O)/unit/rados/test_format: $(ROWOBJ)
+ALLOBJ += $(ROWOBJ)
+endif

@@ -300,7 +300,7 @@ test_rows(void **state)
 				 .addrs = "127.0.0.1:0/1" },
 			   g2;
 	struct gateway_addrs a = { .nr = 2, .addr = { "127.0.0.1:0/1", "127.0.0.1:0/2" } }, a2;
-	struct store_format_row f = { .object_bytes = 4 << 20 }, f2;
+	struct store_format_row f = { .version = 1, .object_bytes = 4 << 20 }, f2;
 	struct counter counter = { { 5, -70000000000, 1 }, 9 }, counter2;
 	struct store_use max = { 3, STORE_UNBOUNDED, 0 }, max2;
 	struct garbage_data data[2] = { { some_id, 10 }, { other_id, 20 } };

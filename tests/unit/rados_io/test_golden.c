@@ -148,7 +148,7 @@ test_gateways(void **state)
 				       .host = "here",
 				       .addrs = "127.0.0.1:0/1" };
 	const struct gateway_addrs a = { .nr = 2, .addr = { "127.0.0.1:0/1", "127.0.0.1:0/2" } };
-	struct store_format_row f = { .object_bytes = 4 << 20 };
+	struct store_format_row f = { .version = 1, .object_bytes = 4 << 20 };
 	uint8_t trailer[8 * 2 + 8] = { 1, 2, 3 };
 
 	gateway_encode(buf, &g);
