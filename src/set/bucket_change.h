@@ -30,7 +30,7 @@
 
 #include "set/set_int.h"
 
-enum step { LOOK, CHANGE, CLEAR, OPEN, UNDO, UNDO_OPEN };
+enum step { LOOK, CHANGE, CLEAR, LOOK_AGAIN, OPEN, UNDO, UNDO_OPEN };
 
 /* largest number of attempts to remove a bucket on an engine that has no space for the record */
 #define TRIES 5

@@ -60,7 +60,9 @@ make_next(struct change *c)
 
 /* Handles a creation that failed on the engine of the current step with the error r. The gate opens if the
  * bucket is not on this engine. An incomplete removal or creation may have left the bucket there: if the
- * remains could not be removed, the gate stays closed (M31), and the error is that of their removal. */
+ * remains could not be removed, the gate stays closed (M31), and the error is that of their removal. An error
+ * such as -ENOSPC does not tell whether there are remains, because an engine without room refuses a creation
+ * before it looks: then the next step asks. */
 static int
 make_failed(struct change *c, int r)
 {
@@ -69,8 +71,12 @@ make_failed(struct change *c, int r)
 		c->step = UNDO;
 		return change_remove_at(c);
 	}
+	if (r != -EEXIST) {
+		c->step = LOOK_AGAIN;
+		return store_bucket_head(change_engine_at(c), c->name, c->len, &c->sub->u.stat);
+	}
 	c->step = UNDO_OPEN;
-	if (r != -EEXIST || change_before(c, c->at) < 0)
+	if (change_before(c, c->at) < 0)
 		return change_gate_at(c, GATE_OPEN);
 	/* 0: each engine with remains failed while they were removed. */
 	c->failed = c->not_cleared ? c->not_cleared : -EAGAIN;
@@ -115,6 +121,9 @@ create_next(struct change *c, int r)
 		c->not_cleared = r < 0 ? r : -EAGAIN;
 		c->step = CHANGE;
 		return make_at(c);
+	case LOOK_AGAIN:
+		c->step = UNDO_OPEN;
+		return r == -ENXIO && !change_is_lost(c) ? change_gate_at(c, GATE_OPEN) : undo_next(c, 0);
 	case OPEN:
 		return change_open_next(c);
 	default:

@@ -360,6 +360,41 @@ test_make_fails(void **state)
 	end();
 }
 
+/* An engine that refuses every change, as one without room does, does not say that it has the remains of a removal: their gate stays closed,
+ * so no object is put into a bucket that only this engine has. */
+static void
+test_make_beside_remains(void **state)
+{
+	static const int refusals[] = { -ENOSPC, -EAGAIN };
+	char name[32];
+
+	begin(3);
+	for (int i = 1; i < 3; i++) {
+		for (int k = 0; k < 2; k++) {
+			assert_int_equal(make(&l, "b"), 0);
+			mem_store_fail(engine(i), MEM_DELETE, -EROFS, 0, 1);
+			assert_int_equal(removed(&l, "b"), -ECANCELED);
+			key_on(name, "b", i, 0);
+			assert_int_equal(put(&l, l.port, "b", name), -EAGAIN);
+			mem_store_fail(engine(i), MEM_DELETE, refusals[k], 0, 1);
+			assert_int_equal(make(&l, "b"), refusals[k]);
+			assert_int_equal(put(&l, l.port, "b", name), -EAGAIN);
+			assert_int_equal(head(&l, l.port, "b", NULL), -ENXIO);
+			for (int j = 0; j < 3; j++) {
+				if (j != i)
+					assert_int_equal(put(&l, l.port, "b", key_on(name, "b", j, 0)),
+							 -ENXIO);
+			}
+			assert_int_equal(make(&l, "b"), 0);
+			expect_on_all(0, "");
+			assert_int_equal(put(&l, l.port, "b", key_on(name, "b", i, 0)), 0);
+			assert_int_equal(del(&l, l.port, "b", name), 1);
+			assert_int_equal(removed(&l, "b"), 0);
+		}
+	}
+	end();
+}
+
 static void
 test_attrs(void **state)
 {
@@ -828,6 +863,7 @@ main(void)
 		cmocka_unit_test(test_gate_fails),
 		cmocka_unit_test(test_gate),
 		cmocka_unit_test(test_make_fails),
+		cmocka_unit_test(test_make_beside_remains),
 		cmocka_unit_test(test_attrs),
 		cmocka_unit_test(test_many_ports),
 		cmocka_unit_test(test_detach),
