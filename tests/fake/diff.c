@@ -22,8 +22,6 @@
  *   quotas        Only of objects and uploads, with one gateway: bytes in progress count at another moment on RADOS (model/quota.h).
  *   first error   Of an operation that fails for several reasons (a precondition and a wrong CRC, say), any one may be the answer.
  *   early errors  An aborted PUT may have been refused at its beginning, or not.
- *   short PUTs    A PUT of fewer bytes than its store_put_init() says: -EINVAL in memory and on RADOS; the engine takes it. The layer
- *                 above never ends one so.
  *   reads         of parts of an upload in progress: RADOS cannot (store_open_part()).
  */
 
@@ -121,6 +119,7 @@ choose_put(struct hint *h, struct diff_op *op)
 
 	op->size = some_size(s);
 	op->says_size = !one_in(s, 3);
+	op->wrong_size = op->says_size && one_in(s, 30);
 	op->rides = op->size == 0 || !one_in(s, 3);
 	op->attrs_len = some_attrs(s);
 	op->expects_crc = one_in(s, 4);
@@ -355,7 +354,8 @@ diff_say(const struct diff_op *op, char *text, size_t len)
 						  " if match", " if none match", " if version" };
 	int n = snprintf(text, len, "%u %s %s/%s upload %u part %u size %llu%s%s%s attrs %u%s%s", op->nr,
 			 kinds[op->kind], diff_bucket(op->bucket), diff_key(op->key), op->upload,
-			 op->part + 1, (unsigned long long)op->size, op->says_size ? " said" : "",
+			 op->part + 1, (unsigned long long)op->size,
+			 op->says_size ? op->wrong_size ? " said wrongly" : " said" : "",
 			 op->wrong_size ? " wrong" : "", op->rides ? " rides" : "", op->attrs_len,
 			 conditions[op->pre], op->keep ? " keep" : "");
 
@@ -384,7 +384,7 @@ static bool
 all_failed(struct diff_end **ends, int nr, const struct diff_op *op)
 {
 	int reasons = (op->pre != PRE_NONE || op->keep) + (op->expects_crc && op->wrong_crc) +
-		      (op->expects_size && op->wrong_size) + (op->part_min > 0) +
+		      ((op->expects_size || op->says_size) && op->wrong_size) + (op->part_min > 0) +
 		      (op->kind == OP_COMPLETE || op->kind == OP_PART);
 	bool is_refused = false;
 

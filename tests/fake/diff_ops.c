@@ -479,7 +479,7 @@ do_bucket(struct diff_end *e, const struct diff_op *op)
 	uint64_t version = op->version == 0   ? STORE_VERSION_ANY
 			   : op->version == 1 ? e->attrs_version[op->bucket]
 			   : op->version == 2 ? 0
-					      : 77;
+					      : UINT64_MAX / 3; /* a version of no record */
 	int r;
 
 	switch (op->kind) {

@@ -502,6 +502,19 @@ commit_last(struct put_int *pi, const struct store_commit *sc)
 	return 0;
 }
 
+/* Returns true if the PUT has as many bytes as were declared at its beginning. */
+static bool
+is_whole(const struct put_int *pi, const struct store_commit *sc)
+{
+	uint64_t bytes = pi->put->size_bytes;
+
+	if (sc->last && sc->last_len)
+		bytes += sc->last_len;
+	else if (!pi->cw)
+		bytes += sc->inline_len;
+	return pi->expect_bytes == STORE_SIZE_UNKNOWN || bytes == pi->expect_bytes;
+}
+
 int
 extent_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *sc)
 {
@@ -515,6 +528,8 @@ extent_put_commit(struct store_port *sp, struct store_put *put, const struct sto
 		return -EROFS;
 	if (sc->meta.attrs_len > (pi->is_part ? STORE_PART_ATTRS_MAX : STORE_ATTRS_MAX) ||
 	    sc->pre.etag_nr > STORE_PRE_ETAGS)
+		return -EINVAL;
+	if (!is_whole(pi, sc))
 		return -EINVAL;
 	prepare(pi, sc);
 	if (sc->last && sc->last_len)
