@@ -108,6 +108,34 @@ model_judge_parts(const struct store_complete *c, struct model_view *v, bool add
 	return adds_crc && c->have_expect_crc64 && c->expect_crc64 != ret->crc64 ? -EILSEQ : 0;
 }
 
+/* ---- usage ---- */
+
+static struct quota_change
+usage_of(enum model_kind kind, const uint64_t *size_bytes)
+{
+	if (!size_bytes)
+		return (struct quota_change){ 0 };
+	switch (kind) {
+	case MODEL_OBJECT:
+		return (struct quota_change){ .objects = 1, .bytes = (int64_t)*size_bytes };
+	case MODEL_UPLOAD:
+		return (struct quota_change){ .uploads = 1, .bytes = (int64_t)*size_bytes };
+	default:
+		check(kind == MODEL_PART);
+		return (struct quota_change){ .bytes = (int64_t)quota_part_bytes(*size_bytes) };
+	}
+}
+
+struct quota_change
+model_usage(enum model_kind kind, const uint64_t *size_bytes, const uint64_t *old_bytes)
+{
+	struct quota_change change = usage_of(kind, size_bytes), old = usage_of(kind, old_bytes);
+
+	old = quota_negative(&old);
+	quota_add(&change, &old);
+	return change;
+}
+
 /* ---- operations ---- */
 
 /* A decision in progress. */
@@ -129,6 +157,15 @@ find_old(struct decision *d, enum model_kind kind)
 	return r < 0 ? r : 0;
 }
 
+/* Returns the change of the usage when a record of this size (NULL: none) replaces the old one. */
+static struct quota_change
+usage_with(const struct decision *d, enum model_kind kind, const uint64_t *size_bytes)
+{
+	const struct model_answer *a = d->answer;
+
+	return model_usage(kind, size_bytes, a->replaces ? &a->old.size_bytes : NULL);
+}
+
 static int
 judge_object(struct decision *d)
 {
@@ -143,32 +180,28 @@ find_upload(struct decision *d, struct model_record *ret_upload)
 {
 	int r = d->view->find(d->view, MODEL_UPLOAD, 0, ret_upload);
 
-	return r < 0 ? r : r > 0 && ret_upload->version > d->bucket.version ? 0 : -ENOENT;
+	return r < 0 ? r : r > 0 && model_is_of(ret_upload->version, d->bucket.version) ? 0 : -ENOENT;
 }
 
 static int
 decide_put(struct decision *d)
 {
-	struct model_answer *a = d->answer;
 	int e = find_old(d, MODEL_OBJECT);
 
 	if (e == 0)
 		e = judge_object(d);
-	a->usage.objects = !a->replaces;
-	a->usage.bytes = (int64_t)(d->op->size_bytes - (a->replaces ? a->old.size_bytes : 0));
+	d->answer->usage = usage_with(d, MODEL_OBJECT, &d->op->size_bytes);
 	return e;
 }
 
 static int
 decide_delete(struct decision *d)
 {
-	struct model_answer *a = d->answer;
 	int e = find_old(d, MODEL_OBJECT);
 
 	if (e == 0)
 		e = judge_object(d);
-	if (a->replaces)
-		a->usage = (struct quota_change){ .objects = -1, .bytes = -(int64_t)a->old.size_bytes };
+	d->answer->usage = usage_with(d, MODEL_OBJECT, NULL);
 	return e;
 }
 
@@ -186,14 +219,12 @@ decide_set_attrs(struct decision *d)
 static int
 decide_put_part(struct decision *d)
 {
-	struct model_answer *a = d->answer;
 	struct model_record upload;
 	int e = find_upload(d, &upload);
 
 	if (e == 0)
 		e = find_old(d, MODEL_PART);
-	a->usage.bytes = (int64_t)(quota_part_bytes(d->op->size_bytes) -
-				   (a->replaces ? quota_part_bytes(a->old.size_bytes) : 0));
+	d->answer->usage = usage_with(d, MODEL_PART, &d->op->size_bytes);
 	return e;
 }
 
@@ -202,6 +233,7 @@ decide_complete(struct decision *d)
 {
 	struct model_answer *a = d->answer;
 	struct model_record upload = { 0 };
+	struct quota_change ended;
 	int e = find_upload(d, &upload);
 
 	if (e == 0)
@@ -210,11 +242,9 @@ decide_complete(struct decision *d)
 		e = judge_object(d);
 	if (e == 0 && d->op->complete)
 		e = model_judge_parts(d->op->complete, d->view, d->op->adds_crc, a);
-	a->usage = (struct quota_change){
-		.objects = !a->replaces,
-		.bytes = (int64_t)(a->size_bytes - upload.size_bytes - (a->replaces ? a->old.size_bytes : 0)),
-		.uploads = -1,
-	};
+	a->usage = usage_with(d, MODEL_OBJECT, &a->size_bytes);
+	ended = model_usage(MODEL_UPLOAD, NULL, &upload.size_bytes);
+	quota_add(&a->usage, &ended);
 	return e;
 }
 
@@ -225,7 +255,7 @@ decide_abort(struct decision *d)
 	int e = find_upload(d, &a->old);
 
 	a->replaces = e == 0;
-	a->usage = (struct quota_change){ .bytes = -(int64_t)a->old.size_bytes, .uploads = -1 };
+	a->usage = usage_with(d, MODEL_UPLOAD, NULL);
 	return e;
 }
 
@@ -246,7 +276,7 @@ decide_bucket_attrs(struct decision *d)
 	const struct model_op *op = d->op;
 	struct model_answer *a = d->answer;
 	int e = find_old(d, MODEL_BUCKET_ATTRS);
-	bool are_own = a->replaces && a->old.version > d->bucket.version;
+	bool are_own = a->replaces && model_is_of(a->old.version, d->bucket.version);
 
 	if (e == 0 && op->version != STORE_VERSION_ANY && op->version != (are_own ? a->old.version : 0))
 		e = -ESTALE;
@@ -298,7 +328,7 @@ decide_key(struct decision *d)
 	case MODEL_SET_ATTRS:
 		return decide_set_attrs(d);
 	case MODEL_CREATE_UPLOAD:
-		d->answer->usage.uploads = 1;
+		d->answer->usage = model_usage(MODEL_UPLOAD, &d->op->size_bytes, NULL);
 		return 0;
 	case MODEL_PUT_PART:
 		return decide_put_part(d);

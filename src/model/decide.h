@@ -108,6 +108,17 @@ struct model_answer {
 /* Decides an operation. Returns true if records change; false: ret->result is the result of the operation. */
 bool model_decide(const struct model_op *op, struct model_view *v, struct model_answer *ret);
 
+/* Returns true if an upload or attributes of this version belong to the bucket; false: to an earlier bucket of the same
+ * name, so they count as absent. */
+static inline bool
+model_is_of(uint64_t version, uint64_t bucket_version)
+{
+	return version > bucket_version;
+}
+
+/* Returns the change of the usage for one copy of a key when a record of this kind replaces another. Sizes of the new and
+ * of the old record as in struct model_record; NULL: there is none. */
+struct quota_change model_usage(enum model_kind kind, const uint64_t *size_bytes, const uint64_t *old_bytes);
 /* Checks numbers and order of the parts in a list for a completion, before anything is looked up. Returns 0 or
  * -EINVAL, with the index of the part in c->bad. */
 int model_check_list(struct store_complete *c);

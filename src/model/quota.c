@@ -478,6 +478,20 @@ quota_count(struct quota_book *book, int counter, struct quota_row *row, const s
 }
 
 void
+quota_move(struct quota_book *book, int from, int to, const void *name, size_t len,
+	   const struct store_use *use, bool has_two)
+{
+	const struct quota_change one = { (int64_t)use->objects, (int64_t)use->bytes, (int64_t)use->uploads };
+	const struct quota_change more = quota_of_copies(one, has_two), less = quota_negative(&more);
+	struct quota_row *row = quota_find(book, from, name, len);
+
+	if (!row)
+		return;
+	quota_count(book, to, row, &more);
+	quota_count(book, from, row, &less);
+}
+
+void
 quota_unpend(struct quota_book *book, int counter)
 {
 	struct quota_row *row;

@@ -104,6 +104,43 @@ quota_part_bytes(uint64_t size_bytes)
 	return size_bytes > QUOTA_PART_BYTES ? size_bytes : QUOTA_PART_BYTES;
 }
 
+/* Returns the number of bytes for which a removed object or part is counted while it is read; is_inline: its bytes are in
+ * the record. */
+static inline int64_t
+quota_kept_bytes(uint64_t size_bytes, bool is_inline)
+{
+	return (int64_t)(is_inline ? size_bytes : quota_part_bytes(size_bytes));
+}
+
+static inline void
+quota_add(struct quota_change *to, const struct quota_change *c)
+{
+	to->objects += c->objects;
+	to->bytes += c->bytes;
+	to->uploads += c->uploads;
+}
+
+static inline struct quota_change
+quota_negative(const struct quota_change *c)
+{
+	return (struct quota_change){ -c->objects, -c->bytes, -c->uploads };
+}
+
+/* Returns true if limits limit anything. */
+static inline bool
+quota_is_bound(const struct store_use *max)
+{
+	return max->objects != STORE_UNBOUNDED || max->bytes != STORE_UNBOUNDED ||
+	       max->uploads != STORE_UNBOUNDED;
+}
+
+/* Returns true if a change alters the usage. */
+static inline bool
+quota_is_any(const struct quota_change *c)
+{
+	return c->objects || c->bytes || c->uploads;
+}
+
 /* Returns the change of usage for all copies of a key. c: the change for one copy. */
 static inline struct quota_change
 quota_of_copies(struct quota_change c, bool has_two)
@@ -207,6 +244,10 @@ void quota_unpend(struct quota_book *book, int counter);
 void quota_hold(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
 /* Adds a published change to the usage. */
 void quota_count(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c);
+/* Moves the usage of keys that another engine has now from one counter of their bucket to another, if the bucket
+ * has a row. use: the usage for one copy of each key. */
+void quota_move(struct quota_book *book, int from, int to, const void *name, size_t len,
+		const struct store_use *use, bool has_two);
 
 /* Ends the growth of a reservation, when the change of the PUT is added by quota_pend(). All bytes of the PUT
  * stay in progress. */

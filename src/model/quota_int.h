@@ -58,27 +58,6 @@ extern const struct store_use quota_unbounded;
 
 /* The caller of each function holds the lock. */
 
-static inline bool
-quota_is_bound(const struct store_use *max)
-{
-	return max->objects != STORE_UNBOUNDED || max->bytes != STORE_UNBOUNDED ||
-	       max->uploads != STORE_UNBOUNDED;
-}
-
-static inline void
-quota_add(struct quota_change *to, const struct quota_change *c)
-{
-	to->objects += c->objects;
-	to->bytes += c->bytes;
-	to->uploads += c->uploads;
-}
-
-static inline struct quota_change
-quota_negative(const struct quota_change *c)
-{
-	return (struct quota_change){ -c->objects, -c->bytes, -c->uploads };
-}
-
 /* Returns true if an engine has the bucket, or is making it. */
 bool quota_row_is_there(const struct quota_book *book, const struct quota_row *row);
 /* Returns the link to the row of a name, or the link to NULL to which a new row of this name belongs. */

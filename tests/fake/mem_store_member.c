@@ -899,17 +899,9 @@ leave_work(struct mem_store *st, struct job *j)
 	quota_lock(st->quotas);
 	while (o->moved) {
 		struct store_moved *m = o->moved;
-		struct quota_row *row = quota_find(st->quotas, st->counter, m->name, m->len);
-		struct quota_change more =
-			quota_of_copies((struct quota_change){ (int64_t)m->use.objects, (int64_t)m->use.bytes,
-							       (int64_t)m->use.uploads },
-					m->place >= STORE_SLOT_NR);
-		struct quota_change less = { -more.objects, -more.bytes, -more.uploads };
 
-		if (row) {
-			quota_count(st->quotas, o->counter, row, &more);
-			quota_count(st->quotas, st->counter, row, &less);
-		}
+		quota_move(st->quotas, st->counter, o->counter, m->name, m->len, &m->use,
+			   m->place >= STORE_SLOT_NR);
 		o->moved = m->next;
 		free(m);
 	}

@@ -12,7 +12,7 @@
 static int64_t
 kept_bytes(const struct version *v)
 {
-	return (int64_t)(v->size_bytes > STORE_INLINE_MAX ? quota_part_bytes(v->size_bytes) : v->size_bytes);
+	return quota_kept_bytes(v->size_bytes, v->size_bytes <= STORE_INLINE_MAX);
 }
 
 int
@@ -108,15 +108,16 @@ mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there)
 static void
 set_work(struct mem_store *st, struct job *j)
 {
-	struct quota_row *row;
+	const struct model_op op = { .act = MODEL_SET_BUCKET_ATTRS, .version = STORE_VERSION_ANY };
 	struct version *b = mem_bucket(st, j->v);
+	struct model_answer a;
+	struct quota_row *row;
 
-	j->result = b ? 0 : -ENXIO;
-	if (b) {
-		b->has_max = true;
-		b->max = j->max;
-	}
-	if (j->result < 0 || st->counter != 0)
+	if (!mem_decide(st, j, op, &a))
+		return;
+	b->has_max = true;
+	b->max = j->max;
+	if (st->counter != 0)
 		return;
 	quota_lock(st->quotas);
 	row = quota_find(st->quotas, st->counter, j->v->bucket, j->v->bucket_len);

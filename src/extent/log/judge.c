@@ -102,7 +102,7 @@ make_copies(struct vol *vol, struct commit *c)
 					       .key_len = a->view.key_len };
 
 		r = tree_find(vol->tree, gone.key, gone.key_len);
-		if (r && r->version > b->version)
+		if (r && model_is_of(r->version, b->version))
 			rec_view_of(r, gone.key, gone.key_len, &a->view);
 		else
 			a->view = gone;

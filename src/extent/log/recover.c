@@ -165,7 +165,7 @@ has_bucket(const struct vol *vol, const uint8_t *key, size_t len, const struct r
 	memcpy(bucket, key, (size_t)(nul - key));
 	bucket[0] = KEY_BUCKET;
 	b = tree_find(vol->tree, bucket, (size_t)(nul - key));
-	return b && r->version > b->version;
+	return b && model_is_of(r->version, b->version);
 }
 
 /* The leftover of a bucket: one such record brings the removal of all. */

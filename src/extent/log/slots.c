@@ -343,17 +343,10 @@ give_books(struct vol *vol, struct store_slots_op *o)
 		quota_lock(book);
 	while (o->moved) {
 		struct store_moved *m = o->moved, **link;
-		const struct quota_change one = { (int64_t)m->use.objects, (int64_t)m->use.bytes,
-						  (int64_t)m->use.uploads };
-		const struct quota_change more = quota_of_copies(one, m->place >= STORE_SLOT_NR);
-		const struct quota_change less = { -more.objects, -more.bytes, -more.uploads };
-		struct quota_row *row = quota_find(book, vol->counter, m->name, m->len);
 
 		o->moved = m->next;
-		if (row) {
-			quota_count(book, o->counter, row, &more);
-			quota_count(book, vol->counter, row, &less);
-		}
+		quota_move(book, vol->counter, o->counter, m->name, m->len, &m->use,
+			   m->place >= STORE_SLOT_NR);
 		link = link_of(sl, m->place, m->name, m->len);
 		check(!*link);
 		m->next = NULL;

@@ -67,10 +67,15 @@ parts_bytes(const struct vol *vol, const uint8_t *upload_key, size_t len)
 	return bytes;
 }
 
-static int64_t
-part_bytes_of(bool exists, uint64_t size_bytes)
+/* Returns the change of the usage when a record (NULL: none) replaces another, except for the parts of an upload. */
+static struct quota_change
+change_of(uint8_t type, const struct rec *r, const struct rec *old)
 {
-	return exists ? (int64_t)quota_part_bytes(size_bytes) : 0;
+	enum model_kind kind = key_is_object(type)   ? MODEL_OBJECT
+			       : key_is_upload(type) ? MODEL_UPLOAD
+						     : MODEL_PART;
+
+	return model_usage(kind, r ? &r->size_bytes : NULL, old ? &old->size_bytes : NULL);
 }
 
 /* Returns the bytes of documents that a bucket has after a change, which has a record for each or removes it. */
@@ -142,7 +147,7 @@ usage_pend(struct vol *vol, const struct commit *c, const struct quota_change *c
 		quota_settle(vol->quotas, vol->counter, c->hold);
 	if (row && is_docs(c))
 		quota_pend_docs(vol->quotas, vol->counter, row, change->bytes);
-	else if (row && (change->objects || change->bytes || change->uploads))
+	else if (row && quota_is_any(change))
 		quota_pend(vol->quotas, vol->counter, row, change);
 	vol->leader.has_usage |= row != NULL;
 }
@@ -245,7 +250,7 @@ battrs_published(struct vol *vol, const struct commit *c, struct quota_row *row,
 		int64_t more = is_put ? c->rec->attrs_len : 0;
 
 		/* Those of an earlier bucket of the name were not counted. */
-		if (old && born && old->version > born)
+		if (old && born && model_is_of(old->version, born))
 			more -= old->attrs_len;
 		if (!c->is_gc)
 			quota_count_docs(vol->quotas, vol->counter, row, more);
@@ -262,7 +267,7 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 {
 	uint8_t type = c->view.key[0];
 	bool is_part = type == KEY_PART, is_put = c->view.op == REC_PUT;
-	struct quota_change change = { 0 };
+	struct quota_change change;
 	struct quota_row *row;
 
 	if (c->hold)
@@ -284,24 +289,16 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 		if (row)
 			battrs_published(vol, c, row, old);
 		return;
-	case KEY_UPLOAD:
-	case KEY_UPLOAD2:
-		change.uploads = (int64_t)is_put - (int64_t)(old != NULL);
-		vol->leader.uploads_ended |= !is_put || (c->sent && !old);
-		break;
-	case KEY_OBJECT:
-	case KEY_OBJECT2:
-		change.objects = (int64_t)is_put - (int64_t)(old != NULL);
-		change.bytes = is_put ? (int64_t)c->rec->size_bytes : 0;
-		change.bytes -= old ? (int64_t)old->size_bytes : 0;
-		break;
 	default:
-		change.bytes = part_bytes_of(is_put, is_put ? c->rec->size_bytes : 0);
-		change.bytes -= part_bytes_of(old != NULL, old ? old->size_bytes : 0);
-		count(vol, c, c->upload_key, c->upload_key_len, &change);
-		return;
+		break;
 	}
-	count(vol, c, c->view.key, c->view.key_len, &change);
+	change = change_of(type, is_put ? c->rec : NULL, old);
+	if (key_is_upload(type))
+		vol->leader.uploads_ended |= !is_put || (c->sent && !old);
+	if (is_part)
+		count(vol, c, c->upload_key, c->upload_key_len, &change);
+	else
+		count(vol, c, c->view.key, c->view.key_len, &change);
 }
 
 void
@@ -340,8 +337,7 @@ usage_keep(struct vol *vol, struct dead *dead)
 {
 	const struct rec *r = dead->rec;
 
-	dead->kept_bytes =
-		(int64_t)(r->body == BODY_INLINE ? r->size_bytes : quota_part_bytes(r->size_bytes));
+	dead->kept_bytes = quota_kept_bytes(r->size_bytes, r->body == BODY_INLINE);
 	quota_keep(vol->quotas, vol->counter, dead->row, dead->kept_bytes);
 }
 
@@ -384,7 +380,7 @@ start_bucket(struct vol *vol, struct quota_book *book, const uint8_t *key, size_
 	quota_born(book, vol->counter, row, r->version);
 	quota_unpend(book, vol->counter);
 	/* One that is older belonged to an earlier bucket of the name. */
-	if (own && own->version > r->version && vol->counter == 0) {
+	if (own && model_is_of(own->version, r->version) && vol->counter == 0) {
 		struct store_use max = usage_bound_of(own);
 
 		quota_bound(book, row, &max);
@@ -399,8 +395,8 @@ start_battrs(struct vol *vol, struct quota_book *book, const uint8_t *key, size_
 
 	quota_lock(book);
 	row = row_of(vol, book, key, len);
-	if (row && quota_version(row, vol->counter) && r->version > quota_version(row, vol->counter) &&
-	    !is_bound_key(key, len))
+	if (row && quota_version(row, vol->counter) &&
+	    model_is_of(r->version, quota_version(row, vol->counter)) && !is_bound_key(key, len))
 		quota_count_docs(book, vol->counter, row, r->attrs_len);
 	quota_unlock(book);
 }
@@ -418,9 +414,8 @@ usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t
 	if (key[0] != KEY_BUCKET && !key_is_object(key[0]) && !is_upload)
 		return 0;
 	if (key[0] != KEY_BUCKET) {
-		change.objects = !is_upload;
-		change.uploads = is_upload;
-		change.bytes = (int64_t)(is_upload ? parts_bytes(vol, key, len) : r->size_bytes);
+		change = change_of(key[0], r, NULL);
+		change.bytes += is_upload ? (int64_t)parts_bytes(vol, key, len) : 0;
 	}
 	count_two(vol, key, len, &change);
 	if (!slots_own_key(vol->slots, key, len)) {
@@ -436,7 +431,7 @@ usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t
 	/* An upload that is older belongs to an earlier bucket of the name.  An object may have come from another disk, where
 	 * the bucket was made earlier. */
 	if (row && quota_version(row, vol->counter) &&
-	    (!is_upload || r->version > quota_version(row, vol->counter))) {
+	    (!is_upload || model_is_of(r->version, quota_version(row, vol->counter)))) {
 		change = quota_of_copies(change, key_has_two(key[0]));
 		quota_count(book, vol->counter, row, &change);
 	}
@@ -450,21 +445,20 @@ int
 usage_reserve(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, const uint8_t *key,
 	      size_t key_len, uint64_t size_bytes, struct quota_hold *hold)
 {
-	bool is_object = key_is_object(key[0]);
-	struct quota_change change = { 0 };
-	uint64_t bytes = 0, old_bytes;
+	const enum model_kind kind = key_is_object(key[0]) ? MODEL_OBJECT : MODEL_PART;
+	const bool is_known = size_bytes != STORE_SIZE_UNKNOWN;
+	const uint64_t size = is_known ? size_bytes : 0;
+	struct quota_change change;
 	const struct rec *r;
 
 	if (!quota_is_active(vol->quotas))
 		return 0;
 	r = tree_get(vol->tree, key, key_len);
-	old_bytes = !r ? 0 : is_object ? r->size_bytes : quota_part_bytes(r->size_bytes);
-	if (size_bytes != STORE_SIZE_UNKNOWN)
-		bytes = is_object ? size_bytes : quota_part_bytes(size_bytes);
-	change.objects = is_object && !r;
-	change.bytes = bytes > old_bytes ? (int64_t)(bytes - old_bytes) : 0;
-	return quota_reserve(vol->quotas, vol->counter, bucket_key + 1, bucket_key_len - 1, &change, bytes,
-			     hold);
+	change = model_usage(kind, &size, r ? &r->size_bytes : NULL);
+	if (change.bytes < 0 || !is_known)
+		change.bytes = 0;
+	return quota_reserve(vol->quotas, vol->counter, bucket_key + 1, bucket_key_len - 1, &change,
+			     is_known ? (uint64_t)model_usage(kind, &size, NULL).bytes : 0, hold);
 }
 
 void

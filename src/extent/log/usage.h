@@ -8,8 +8,8 @@
 #ifndef GANTRY_EXTENT_LOG_USAGE_H
 #define GANTRY_EXTENT_LOG_USAGE_H
 
+#include "model/decide.h"
 #include "model/record.h"
-#include "model/quota.h"
 
 struct commit;
 struct dead;

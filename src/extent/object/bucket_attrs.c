@@ -87,8 +87,7 @@ extent_set_quota(struct store_port *sp, const struct store_change *sc, struct st
 	struct battrs_int *bi = (struct battrs_int *)set->priv;
 	struct commit *c = &bi->c[0];
 	int bucket_len = key_bucket(bi->bucket_key, sc->key.bucket, sc->key.bucket_len);
-	bool any = max->objects != STORE_UNBOUNDED || max->bytes != STORE_UNBOUNDED ||
-		   max->uploads != STORE_UNBOUNDED;
+	bool any = quota_is_bound(max);
 
 	if (bucket_len < 0)
 		return bucket_len;
@@ -149,7 +148,7 @@ extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, voi
 		if (c.key_len != key_len || memcmp(c.key, key, key_len - 1) != 0 ||
 		    (uint8_t)c.key[key_len - 1] > '0' + BATTRS_QUOTA)
 			break;
-		if (r->version < b->version)
+		if (!model_is_of(r->version, b->version))
 			continue;
 		if (c.key[key_len - 1] == '0' + BATTRS_QUOTA) {
 			st->max = usage_bound_of(r);

@@ -88,7 +88,7 @@ is_shown(const struct store_list *ls, const struct list_int *li, const struct tr
 	const struct rec *r = c->rec;
 	struct slot_name n;
 
-	if (key_is_upload(li->type) && r->version <= li->born)
+	if (key_is_upload(li->type) && !model_is_of(r->version, li->born))
 		return false;
 	if (!ls->slots)
 		return slots_own_key(li->vol->slots, (const uint8_t *)c->key, c->key_len);

@@ -38,7 +38,7 @@ send_get_upload(const struct send *sd, const struct tree *t)
 	const struct rec *b = t ? tree_get(t, sd->bucket_key, sd->bucket_key_len) : NULL;
 	struct rec *r = b ? tree_get(t, sd->upload_key, sd->upload_key_len) : NULL;
 
-	return r && r->version > b->version ? r : NULL;
+	return r && model_is_of(r->version, b->version) ? r : NULL;
 }
 
 void

@@ -147,7 +147,7 @@ has_upload(const struct tree *t, const char *key, size_t len, const struct rec *
 	memcpy(bucket, key, n);
 	bucket[0] = KEY_BUCKET;
 	b = r ? tree_get(t, bucket, n) : NULL;
-	return b && r->version > b->version;
+	return b && model_is_of(r->version, b->version);
 }
 
 static bool

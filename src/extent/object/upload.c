@@ -32,7 +32,7 @@ upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct
 		return -ENXIO;
 	*ret_rec = tree_get(vol->tree, upload_key, len);
 	/* One of an earlier bucket of the name is on its way out. */
-	return *ret_rec && (*ret_rec)->version > b->version ? 0 : -ENOENT;
+	return *ret_rec && model_is_of((*ret_rec)->version, b->version) ? 0 : -ENOENT;
 }
 
 int

@@ -32,6 +32,7 @@ struct gate {
 
 struct bucket_op {
 	struct txn txn;
+	struct model_view view; /* removal: of the bucket, after its shards were closed */
 	struct store_del *op;
 	struct rport *port;
 	char name[STORE_BUCKET_MAX];
@@ -400,16 +401,35 @@ on_gone(struct txn *t)
 	bucket_op_end(bo, t->result);
 }
 
+static int
+find_closed(struct model_view *v, enum model_kind kind, uint32_t number, struct model_record *ret_record)
+{
+	check(kind == MODEL_BUCKET);
+	*ret_record = (struct model_record){ .copies = 1 };
+	return 1;
+}
+
+static int
+has_any_closed(struct model_view *v, enum model_kind kind, uint64_t after)
+{
+	check(kind == MODEL_OBJECT);
+	return container_of(v, struct bucket_op, view)->is_found;
+}
+
 static void
 on_closed(struct bucket_op *bo)
 {
+	const struct model_op op = { .act = MODEL_REMOVE_BUCKET };
+	struct model_answer a;
+
 	fault_point("bucket.closed");
-	if (bo->result < 0 || bo->is_found) {
-		bo->said = bo->result < 0 ? result_of(bo->result) : -ENOTEMPTY;
-		each_shard(bo, open_gate, on_opened);
+	bo->view = (struct model_view){ find_closed, has_any_closed };
+	if (bo->result == 0 && model_decide(&op, &bo->view, &a)) {
+		change_row(bo, decide_gone, on_gone);
 		return;
 	}
-	change_row(bo, decide_gone, on_gone);
+	bo->said = bo->result < 0 ? result_of(bo->result) : a.result;
+	each_shard(bo, open_gate, on_opened);
 }
 
 static void
@@ -544,15 +564,16 @@ static enum txn_say
 decide_ending(struct txn *t)
 {
 	struct bucket_op *bo = container_of(t, struct bucket_op, txn);
+	const struct model_op op = { .act = MODEL_REMOVE_BUCKET };
+	struct model_answer a;
 	struct bucket_row row;
 
-	t->result = table_row(t, &row);
+	/* Objects are looked for after the shards were closed. */
+	table_decide(t, &op, &a);
+	if (t->result == -EINPROGRESS)
+		t->result = table_row(t, &row);
 	if (t->result < 0)
 		return TXN_OVER;
-	if (row.state == BUCKET_ENDING) {
-		t->result = -EAGAIN;
-		return TXN_OVER;
-	}
 	row.state = BUCKET_ENDING;
 	row.instance = bo->row.instance;
 	row.version = bo->row.version;

@@ -11,6 +11,7 @@
 #define GANTRY_RADOS_IO_RADOS_INT_H
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/latency.h"
 #include "base/list.h"
 #include "rados/io/codec.h"
@@ -525,20 +526,6 @@ void usage_forget(struct rstore *st, uint32_t instance);
 void usage_bound(struct rstore *st, const char *name, size_t len, const struct store_use *max);
 int usage_start(struct rstore *st);
 
-static inline bool
-usage_is_any(const struct quota_change *c)
-{
-	return c->objects || c->bytes || c->uploads;
-}
-
-static inline void
-usage_add(struct quota_change *to, const struct quota_change *c)
-{
-	to->objects += c->objects;
-	to->bytes += c->bytes;
-	to->uploads += c->uploads;
-}
-
 /* ---- gateway.c ---- */
 
 /* Gives a new id.  -EAGAIN: too many are under way; -ESHUTDOWN. */
@@ -578,6 +565,15 @@ int format_row(struct rstore *st, uint8_t bytes[STORE_FORMAT_BYTES], struct stor
 /* Raises the format of the pools to the newest version, unless a gateway is of an earlier version. Returns 0 or
  * -errno, with a sentence about either. */
 int format_raise(struct rstore *st, char *said, size_t said_len);
+
+/* Returns the version of what replaces something of the version old; 0: replaces nothing. */
+static inline uint64_t
+next_version(uint64_t old)
+{
+	uint64_t now = clock_wall_ns();
+
+	return old >= now ? old + 1 : now;
+}
 
 /* ---- table.c: the table of buckets ---- */
 

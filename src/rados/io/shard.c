@@ -812,7 +812,7 @@ add_row(rados_write_op_t op, struct keys *set, struct batch *b, char key[OMAP_KE
 	size_t key_len = key_counter(key, b->call.port->st->gw.instance);
 	struct bytes row = { (char *)b->row, sizeof b->row };
 
-	usage_add(&is.sum, &b->sum);
+	quota_add(&is.sum, &b->sum);
 	counter_encode(b->row, &is);
 	/* One that was damaged to another length cannot be compared. */
 	if (s->own_len <= sizeof s->own_row)
@@ -959,7 +959,7 @@ ship(struct rport *p, struct rshard *s, struct txn *riders, uint32_t nr)
 	b->number = atomic_fetch_add(&p->st->change_nr, 1) + 1;
 	atomic_store_explicit(&s->busy_ns, clock_ns(), memory_order_relaxed);
 	for (const struct txn *t = riders; t; t = t->next)
-		usage_add(&b->sum, &t->delta);
+		quota_add(&b->sum, &t->delta);
 	if (s->is_own_unsure)
 		read_own(b, on_own);
 	else

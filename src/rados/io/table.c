@@ -40,7 +40,7 @@ table_row(const struct txn *t, struct bucket_row *ret_row)
 
 /* ---- decisions ---- */
 
-/* A view of the rows that a transaction has read: key 0: the bucket; key 1: its attributes. */
+/* A view of the rows that a transaction has read: key 0: the bucket; key 1: its attributes, or its quota. */
 struct table_view {
 	struct model_view view;
 	const struct txn *txn;
@@ -56,8 +56,9 @@ find_bucket(const struct table_view *tv, struct model_record *ret_record)
 
 	if (!value->p || e < 0)
 		return e;
-	/* A bucket exists until its removal has ended, but cannot be created before. */
-	if (row.state != BUCKET_THERE && tv->act == MODEL_MAKE_BUCKET)
+	/* A bucket exists until its removal has ended, but can be neither created nor removed before. */
+	if (row.state == BUCKET_ENDING ? tv->act != MODEL_SET_BUCKET_ATTRS
+				       : row.state == BUCKET_MAKING && tv->act == MODEL_MAKE_BUCKET)
 		return -EAGAIN;
 	/* The attributes end with their bucket, so its version is lower than theirs. */
 	*ret_record = (struct model_record){ .copies = 1 };
@@ -73,8 +74,8 @@ find_attrs(const struct table_view *tv, struct model_record *ret_record)
 	int e;
 
 	*ret_record = (struct model_record){ 0 };
-	if (!value->p)
-		return 0;
+	if (!value->p || tv->txn->key[1].key[0] == 'q')
+		return value->p != NULL;
 	e = battrs_decode(value->p, value->len, &ret_record->version, &attrs, &len);
 	return e < 0 ? e : 1;
 }
@@ -88,13 +89,19 @@ find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_r
 	return kind == MODEL_BUCKET ? find_bucket(tv, ret_record) : find_attrs(tv, ret_record);
 }
 
+/* A shard may have an object that is not known before the shard is closed. */
+static int
+has_any(struct model_view *v, enum model_kind kind, uint64_t after)
+{
+	return -EINPROGRESS;
+}
+
 bool
 table_decide(struct txn *t, const struct model_op *op, struct model_answer *ret)
 {
-	struct table_view tv = { .view.find = find, .txn = t, .act = op->act };
+	struct table_view tv = { .view = { find, has_any }, .txn = t, .act = op->act };
 	bool changes;
 
-	check(op->act == MODEL_MAKE_BUCKET || op->act == MODEL_SET_BUCKET_ATTRS);
 	changes = model_decide(op, &tv.view, ret);
 	t->result = ret->result;
 	return changes;
@@ -215,7 +222,6 @@ decide_attrs(struct txn *t)
 				     .version = bo->version,
 				     .removes = bo->attrs_len == 0 };
 	struct model_answer a;
-	uint64_t now = clock_wall_ns();
 	struct bytes value;
 	bool changes = table_decide(t, &op, &a);
 
@@ -232,7 +238,7 @@ decide_attrs(struct txn *t)
 		t->result = -ENOMEM;
 		return TXN_OVER;
 	}
-	battrs_encode(value.p, now > a.old.version ? now : a.old.version + 1, bo->attrs, bo->attrs_len);
+	battrs_encode(value.p, next_version(a.old.version), bo->attrs, bo->attrs_len);
 	txn_set(t, 1, value);
 	return TXN_COMMIT;
 }
@@ -291,14 +297,15 @@ static enum txn_say
 decide_bound(struct txn *t)
 {
 	struct bound_op *bo = container_of(t, struct bound_op, txn);
-	struct bucket_row row;
+	const struct model_op op = { .act = MODEL_SET_BUCKET_ATTRS,
+				     .version = STORE_VERSION_ANY,
+				     .removes = !quota_is_bound(&bo->max) };
+	struct model_answer a;
 	struct bytes value;
 
-	t->result = table_row(t, &row);
-	if (t->result < 0)
+	if (!table_decide(t, &op, &a))
 		return TXN_OVER;
-	if (bo->max.objects == STORE_UNBOUNDED && bo->max.bytes == STORE_UNBOUNDED &&
-	    bo->max.uploads == STORE_UNBOUNDED) {
+	if (op.removes) {
 		txn_remove(t, 1);
 		return TXN_COMMIT;
 	}

@@ -155,7 +155,7 @@ usage_judge(struct txn *t)
 	struct quota_row *row;
 	int e = 0;
 
-	if (t->is_held || !t->rb || !usage_is_any(&t->delta) || !quota_is_active(book))
+	if (t->is_held || !t->rb || !quota_is_any(&t->delta) || !quota_is_active(book))
 		return 0;
 	quota_lock(book);
 	row = row_of(t->rb);
@@ -174,7 +174,7 @@ usage_judge(struct txn *t)
 static void
 let_go(struct quota_book *book, struct quota_row *row, struct txn *t)
 {
-	struct quota_change less = { -t->delta.objects, -t->delta.bytes, -t->delta.uploads };
+	const struct quota_change less = quota_negative(&t->delta);
 
 	if (t->is_held && row)
 		quota_hold(book, 0, row, &less);
@@ -197,11 +197,11 @@ usage_release(struct txn *t)
 static void
 book_shard(struct quota_book *book, struct quota_row *row, struct rshard *s)
 {
-	struct quota_change more = { s->own.objects + s->others.objects - s->booked.objects,
-				     s->own.bytes + s->others.bytes - s->booked.bytes,
-				     s->own.uploads + s->others.uploads - s->booked.uploads };
+	struct quota_change more = quota_negative(&s->booked);
 
-	usage_add(&s->booked, &more);
+	quota_add(&more, &s->own);
+	quota_add(&more, &s->others);
+	quota_add(&s->booked, &more);
 	quota_count(book, 0, row, &more);
 }
 
@@ -212,7 +212,7 @@ usage_commit(struct rshard *s, const struct quota_change *sum, const uint8_t byt
 	struct quota_book *book;
 	struct quota_row *row;
 
-	usage_add(&s->own, sum);
+	quota_add(&s->own, sum);
 	memcpy(s->own_row, bytes, s->own_len = sizeof s->own_row);
 	if (!s->bucket)
 		return;
@@ -303,11 +303,11 @@ note_dead(struct fold *f, uint32_t instance, const char *key, const char *val, c
 	if (instance == 0) {
 		f->has_zero = true;
 		memcpy(f->zero, val, COUNTER_BYTES);
-		usage_add(&f->all.sum, c);
+		quota_add(&f->all.sum, c);
 	} else if (f->nr < sizeof f->key / sizeof *f->key) {
 		strcpy(f->key[f->nr], key);
 		memcpy(f->val[f->nr++], val, COUNTER_BYTES);
-		usage_add(&f->all.sum, c);
+		quota_add(&f->all.sum, c);
 	}
 }
 
@@ -362,7 +362,7 @@ take_counts(struct rstore *st, struct reading *r)
 			say_damaged(s);
 			continue;
 		}
-		usage_add(&others, &c.sum);
+		quota_add(&others, &c.sum);
 		if (instance == 0 || gateway_is_gone(st, instance))
 			note_dead(&f, instance, key, val, &c.sum);
 	}

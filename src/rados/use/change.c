@@ -21,7 +21,7 @@ set_attrs(struct change_op *co, const struct record *old)
 {
 	struct record new = *old;
 
-	new.version = record_next_version(old);
+	new.version = next_version(old->version);
 	new.replaced = old->id;
 	new.id = co->id;
 	new.attrs = co->attrs;

@@ -165,7 +165,7 @@ put_object(struct close_op *co, const struct record *old)
 			      .size_bytes = co->size_bytes,
 			      .crc64 = co->crc64,
 			      .mtime_ns = c->meta.mtime_ns ? c->meta.mtime_ns : clock_wall_ns(),
-			      .version = record_next_version(old),
+			      .version = next_version(old ? old->version : 0),
 			      .id = co->act,
 			      .data = co->act,
 			      .etag = c->meta.etag,

@@ -3,17 +3,8 @@
 #include "rados/use/use_int.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 
 #include <errno.h>
-
-uint64_t
-record_next_version(const struct record *old)
-{
-	uint64_t now = clock_wall_ns();
-
-	return old && old->version >= now ? old->version + 1 : now;
-}
 
 /* The object or part is the last key, because the keys before it are conditions. */
 static int

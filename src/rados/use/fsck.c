@@ -221,13 +221,17 @@ static int
 count_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
 	struct checking *c = cookie;
-	struct record r;
+	struct record r = { 0 };
+	struct quota_change more;
 
-	c->there.uploads += key[0] == KEY_UPLOAD;
-	if ((key[0] != KEY_OBJECT && key[0] != KEY_PART) || record_decode(val, val_len, &r) < 0)
+	if (key[0] != KEY_UPLOAD &&
+	    ((key[0] != KEY_OBJECT && key[0] != KEY_PART) || record_decode(val, val_len, &r) < 0))
 		return 0;
-	c->there.objects += key[0] == KEY_OBJECT;
-	c->there.bytes += (int64_t)(key[0] == KEY_PART ? quota_part_bytes(r.size_bytes) : r.size_bytes);
+	more = model_usage(key[0] == KEY_OBJECT ? MODEL_OBJECT
+			   : key[0] == KEY_PART ? MODEL_PART
+						: MODEL_UPLOAD,
+			   &r.size_bytes, NULL);
+	quota_add(&c->there, &more);
 	return 0;
 }
 

@@ -292,9 +292,7 @@ decide_list(struct txn *t)
 	struct list_op *lo = container_of(t, struct list_op, txn);
 	struct bucket_row row;
 
-	t->result = t->key[0].old.p ? bucket_decode(t->key[0].old.p, t->key[0].old.len, &row) : -ENXIO;
-	if (t->result == 0 && row.state == BUCKET_MAKING)
-		t->result = -ENXIO;
+	t->result = table_row(t, &row);
 	if (t->result == 0) {
 		lo->rb = rbucket_put_in(t->port->st, lo->ls->bucket, lo->ls->bucket_len, &row);
 		t->result = lo->rb ? 0 : -ENOMEM;

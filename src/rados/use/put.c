@@ -61,7 +61,7 @@ struct rwrite {
 static uint64_t
 counted(const struct rput *rp, uint64_t size_bytes)
 {
-	return rp->is_part ? quota_part_bytes(size_bytes) : size_bytes;
+	return (uint64_t)model_usage(rp->is_part ? MODEL_PART : MODEL_OBJECT, &size_bytes, NULL).bytes;
 }
 
 static struct rput *
@@ -406,7 +406,7 @@ put_record(struct rput *rp, const struct record *old)
 
 	check(rp->committing && rp->writes == 0);
 	fill_record(rp, &new);
-	new.version = record_next_version(old);
+	new.version = next_version(old ? old->version : 0);
 	rp->put->version = new.version;
 	fault_point("put.decided");
 	return txn_put_record(t, t->key_nr - 1, &new, old);

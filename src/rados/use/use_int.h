@@ -27,8 +27,6 @@ struct rows {
 /* Decides an operation on an object, an upload or a part, for decide() of a transaction. Returns TXN_COMMIT if the
  * caller has to change rows; TXN_OVER, with t->result; or TXN_AGAIN. */
 enum txn_say rows_decide(struct rows *rows, const struct model_op *op, struct model_answer *ret);
-/* Returns the version of the record that replaces old; NULL: replaces none. */
-uint64_t record_next_version(const struct record *old);
 
 /* ---- found.c: the parts of an upload that is completed or aborted ---- */
 

@@ -394,13 +394,29 @@ errors(void **state)
 	}
 }
 
+static void
+usage(void **state)
+{
+	const uint64_t small = 5, large = 100000;
+	struct quota_change c = model_usage(MODEL_OBJECT, &small, &large);
+
+	assert_true(c.objects == 0 && c.bytes == 5 - 100000 && c.uploads == 0);
+	c = model_usage(MODEL_PART, &small, &large);
+	assert_true(c.objects == 0 && c.bytes == (int64_t)QUOTA_PART_BYTES - 100000 && c.uploads == 0);
+	c = model_usage(MODEL_UPLOAD, NULL, &large);
+	assert_true(c.objects == 0 && c.bytes == -100000 && c.uploads == -1);
+	c = model_usage(MODEL_OBJECT, NULL, NULL);
+	assert_false(quota_is_any(&c));
+	assert_true(model_is_of(11, 10) && !model_is_of(10, 10));
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(preconditions), cmocka_unit_test(objects),     cmocka_unit_test(copies),
-		cmocka_unit_test(uploads),       cmocka_unit_test(completions), cmocka_unit_test(lists),
-		cmocka_unit_test(buckets),       cmocka_unit_test(errors),
+		cmocka_unit_test(usage),  cmocka_unit_test(preconditions), cmocka_unit_test(objects),
+		cmocka_unit_test(copies), cmocka_unit_test(uploads),       cmocka_unit_test(completions),
+		cmocka_unit_test(lists),  cmocka_unit_test(buckets),       cmocka_unit_test(errors),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
