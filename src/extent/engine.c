@@ -497,6 +497,19 @@ extent_apply(struct store_port *p, const struct store_change *c, struct store_op
 	return apply[c->act](p, c, op);
 }
 
+static int
+extent_look(struct store_port *p, const struct store_look *l, struct store_op *op)
+{
+	static int (*const look[LOOK_NR])(struct store_port *, const struct store_look *,
+					  struct store_op *) = {
+		[LOOK_OBJECT] = extent_open,        [LOOK_PART] = extent_open_part,
+		[LOOK_UPLOAD] = extent_upload_stat, [LOOK_PARTS] = extent_list_parts,
+		[LOOK_BUCKET] = extent_bucket_head, [LOOK_BUCKET_ATTRS] = extent_bucket_get_attrs,
+	};
+
+	return l->is_second ? -ENODATA : look[l->kind](p, l, op);
+}
+
 const struct store_ops extent_ops = {
 	.name = "disks",
 	.task = extent_task,
@@ -507,8 +520,7 @@ const struct store_ops extent_ops = {
 	.attach = extent_attach,
 	.detach = extent_detach,
 	.turn = extent_turn,
-	.open = extent_open,
-	.open_part = extent_open_part,
+	.look = extent_look,
 	.close = extent_close,
 	.read_plan = extent_read_plan,
 	.read = extent_read,
@@ -517,13 +529,9 @@ const struct store_ops extent_ops = {
 	.put_commit = extent_put_commit,
 	.put_abort = extent_put_abort,
 	.apply = extent_apply,
-	.upload_stat = extent_upload_stat,
 	.put_init_part = extent_put_init_part,
-	.list_parts = extent_list_parts,
 	.obj_part = extent_obj_part,
 	.obj_part_at = extent_obj_part_at,
-	.bucket_head = extent_bucket_head,
-	.bucket_get_attrs = extent_bucket_get_attrs,
 	.list = extent_list,
 	.list_uploads = extent_list_uploads,
 	.snapshot = extent_snapshot,

@@ -606,37 +606,30 @@ rstore_background(const struct store *s)
 static int
 rstore_apply(struct store_port *p, const struct store_change *c, struct store_op *op)
 {
-	const struct store_bucket_spec spec = { c->copies, c->attrs, c->attrs_len };
-	const struct store_key *k = &c->key;
+	static int (*const apply[])(struct store_port *, const struct store_change *, struct store_op *) = {
+		[ACT_DELETE] = rstore_change_object,        [ACT_SET_ATTRS] = rstore_change_object,
+		[ACT_CREATE_UPLOAD] = rstore_upload_create, [ACT_ABORT_UPLOAD] = rstore_upload_close,
+		[ACT_COMPLETE] = rstore_upload_close,       [ACT_CREATE_BUCKET] = rstore_bucket_create,
+		[ACT_DELETE_BUCKET] = rstore_bucket_delete, [ACT_SET_BUCKET_ATTRS] = rstore_bucket_set_attrs,
+		[ACT_SET_QUOTA] = rstore_bucket_set_quota,
+	};
 
-	switch (c->act) {
-	case ACT_DELETE:
-		return rstore_delete(p, k, c->pre, container_of(op, struct store_del, op));
-	case ACT_SET_ATTRS:
-		return rstore_set_attrs(p, k, c->version, c->attrs, c->attrs_len,
-					container_of(op, struct store_del, op));
-	case ACT_CREATE_UPLOAD:
-		return rstore_upload_create(p, k, c->attrs, c->attrs_len,
-					    container_of(op, struct store_upload, op));
-	case ACT_ABORT_UPLOAD:
-		return rstore_upload_abort(p, k, c->id, container_of(op, struct store_upload, op));
-	case ACT_COMPLETE:
-		return rstore_upload_complete(p, k, c->id, container_of(op, struct store_complete, op));
-	case ACT_CREATE_BUCKET:
-		return rstore_bucket_create(p, k->bucket, k->bucket_len, &spec,
-					    container_of(op, struct store_del, op));
-	case ACT_DELETE_BUCKET:
-		return rstore_bucket_delete(p, k->bucket, k->bucket_len,
-					    container_of(op, struct store_del, op));
-	case ACT_SET_BUCKET_ATTRS:
-		return rstore_bucket_set_attrs(p, k->bucket, k->bucket_len, c->version, c->attrs,
-					       c->attrs_len, container_of(op, struct store_bucket_set, op));
-	case ACT_SET_QUOTA:
-		return rstore_bucket_set_quota(p, k->bucket, k->bucket_len, c->max,
-					       container_of(op, struct store_bucket_set, op));
-	default:
-		return -EOPNOTSUPP;
-	}
+	return c->act < sizeof apply / sizeof apply[0] ? apply[c->act](p, c, op) : -EOPNOTSUPP;
+}
+
+static int
+rstore_look(struct store_port *p, const struct store_look *l, struct store_op *op)
+{
+	static int (*const look[LOOK_NR])(struct store_port *, const struct store_look *,
+					  struct store_op *) = {
+		[LOOK_OBJECT] = rstore_open_object,       [LOOK_UPLOAD] = rstore_upload_stat,
+		[LOOK_PARTS] = rstore_list_parts,         [LOOK_BUCKET] = rstore_bucket_look,
+		[LOOK_BUCKET_ATTRS] = rstore_bucket_look,
+	};
+
+	if (l->is_second)
+		return -ENODATA;
+	return look[l->kind] ? look[l->kind](p, l, op) : -EOPNOTSUPP;
 }
 
 const struct store_ops rados_store_ops = {
@@ -649,8 +642,7 @@ const struct store_ops rados_store_ops = {
 	.attach = rstore_attach,
 	.detach = rstore_detach,
 	.share = rstore_share,
-	.open = rstore_open_object,
-	.open_to_read = rstore_open_to_read,
+	.look = rstore_look,
 	.close = rstore_close_object,
 	.read_plan = rstore_read_plan,
 	.read = rstore_read_object,
@@ -662,14 +654,10 @@ const struct store_ops rados_store_ops = {
 	.put_commit = rstore_put_commit,
 	.put_abort = rstore_put_abort,
 	.apply = rstore_apply,
-	.upload_stat = rstore_upload_stat,
 	.put_init_part = rstore_put_init_part,
-	.list_parts = rstore_list_parts,
 	.obj_part = rstore_obj_part,
 	.obj_part_at = rstore_obj_part_at,
-	.bucket_head = rstore_bucket_head,
 	.bucket_was_there = rstore_bucket_was_there,
-	.bucket_get_attrs = rstore_bucket_get_attrs,
 	.list = rstore_list,
 	.list_uploads = rstore_list_uploads,
 	.answers = rstore_answers,

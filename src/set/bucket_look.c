@@ -19,14 +19,6 @@ head_port(struct store_port *sp)
 	return port_engine(p, set_head(port_set(p)));
 }
 
-int
-set_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st)
-{
-	struct store_port *head = head_port(sp);
-
-	return head->ops->bucket_head(head, name, len, st);
-}
-
 /* A read of a bucket's attributes. The version in the result includes the number of the engine. */
 struct attrs_look {
 	struct store_stat st;
@@ -60,31 +52,31 @@ on_attrs(struct store_op *op)
 }
 
 int
-set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
-		     struct store_stat *st)
+set_look_bucket(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
+	struct store_stat *st = container_of(op, struct store_stat, op);
 	struct set_port *p = set_port(sp);
 	struct store_port *e = head_port(sp);
-	struct attrs_look *l;
+	struct attrs_look *al;
 	int r;
 
-	if (port_engines(p) == 1)
-		return e->ops->bucket_get_attrs(e, name, len, attrs, cap, st);
-	l = malloc(sizeof *l);
-	if (!l)
+	if (l->kind == LOOK_BUCKET || port_engines(p) == 1)
+		return e->ops->look(e, l, op);
+	al = malloc(sizeof *al);
+	if (!al)
 		return -EAGAIN;
-	st->op.port = sp;
-	*l = (struct attrs_look){ .st = *st, .of = st, .port = p };
-	l->st.op.done = on_attrs;
-	while (port_engine(p, l->engine) != e)
-		l->engine++;
+	op->port = sp;
+	*al = (struct attrs_look){ .st = *st, .of = st, .port = p };
+	al->st.op.done = on_attrs;
+	while (port_engine(p, al->engine) != e)
+		al->engine++;
 	port_pin(p);
-	r = e->ops->bucket_get_attrs(e, name, len, attrs, cap, &l->st);
+	r = e->ops->look(e, l, &al->st.op);
 	if (r == 1) {
-		attrs_seen(l);
+		attrs_seen(al);
 	} else if (r < 0) {
 		port_unpin(p);
-		free(l);
+		free(al);
 	}
 	return r;
 }

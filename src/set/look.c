@@ -21,25 +21,6 @@
 
 /* ---- at one engine ---- */
 
-/* Starts a look-up at the engine of port e. Returns the result of a start function (store.h). */
-static int
-start(struct store_port *e, const struct store_key *k, struct store_op *op, const struct set_look *c)
-{
-	switch (c->kind) {
-	case LOOK_OBJECT:
-		return e->ops->open(e, k, container_of(op, struct store_obj, op));
-	case LOOK_PART:
-		return e->ops->open_part ? e->ops->open_part(e, k, c->id, c->number, false,
-							     container_of(op, struct store_obj, op))
-					 : -EOPNOTSUPP;
-	case LOOK_UPLOAD:
-		return e->ops->upload_stat(e, k, c->id, c->attrs, c->cap,
-					   container_of(op, struct store_stat, op));
-	default:
-		return e->ops->list_parts(e, k, c->id, container_of(op, struct store_part_list, op));
-	}
-}
-
 static bool
 is_open_call(const struct look *lk)
 {
@@ -61,7 +42,7 @@ look_at(struct look *lk, int engine)
 	 * failure. */
 	if (set_has_missed(port_set(p), engine, k->bucket, k->bucket_len, &is_there))
 		return is_there ? -ENOENT : -ENXIO;
-	r = start(port_engine(p, engine), k, op, &lk->call);
+	r = port_engine(p, engine)->ops->look(port_engine(p, engine), &lk->call, op);
 	check(r != 0 || lk->call.kind == LOOK_PARTS);
 	return r > 0 && op->result < 0 ? op->result : r;
 }
@@ -80,8 +61,7 @@ found(struct look *lk)
 	obj->crc64 = f->crc64;
 	obj->meta = f->meta;
 	obj->part_nr = f->part_nr;
-	obj->has_second =
-		!lk->call.is_second && set_secondary(port_set(lk->ko.port), &lk->ko.key) != SET_NOWHERE;
+	obj->has_second = !lk->is_second && set_secondary(port_set(lk->ko.port), &lk->ko.key) != SET_NOWHERE;
 	obj->is_open = true;
 	memcpy(obj->priv, &lk, sizeof lk);
 }
@@ -131,7 +111,7 @@ settled(struct look *lk, int r)
 	struct set *s = port_set(lk->ko.port);
 	int engine = set_secondary(s, &lk->ko.key);
 
-	if (r >= 0 || !look_is_lost(r) || !is_open_call(lk) || lk->call.is_second || engine == SET_NOWHERE ||
+	if (r >= 0 || !look_is_lost(r) || !is_open_call(lk) || lk->is_second || engine == SET_NOWHERE ||
 	    engine == lk->home || look_at(lk, engine) < 0)
 		return r;
 	/* The record opened above is that of the secondary, so this disk is not tried again. */
@@ -147,7 +127,7 @@ settled(struct look *lk, int r)
 static bool
 has_failed(const struct look *lk)
 {
-	return !lk->call.is_second && lk->tries < FAILED_TRIES && !set_is_in(port_set(lk->ko.port), lk->home);
+	return !lk->is_second && lk->tries < FAILED_TRIES && !set_is_in(port_set(lk->ko.port), lk->home);
 }
 
 static int look(struct look *lk);
@@ -188,9 +168,9 @@ look(struct look *lk)
 		return -EAGAIN;
 	if (lk->call.kind == LOOK_PARTS && RULE_SETTLED_VISIBLE && !has_lock)
 		return look_with_lock(lk);
-	lk->home = lk->call.is_second ? set_secondary(s, k) : set_primary(s, k);
+	lk->home = lk->is_second ? set_secondary(s, k) : set_primary(s, k);
 	if (lk->home == SET_NOWHERE)
-		return lk->call.is_second ? -ENODATA : -ENODEV;
+		return lk->is_second ? -ENODATA : -ENODEV;
 	waits = has_failed(lk);
 	r = waits ? 1 : look_at(lk, lk->home);
 	/* The disk may have failed during the look-up. */
@@ -218,13 +198,13 @@ look_open_other(struct look *lk)
 	/* If the object was not opened at the primary, the other copy is at the primary. */
 	if (engine == SET_NOWHERE || engine == lk->home)
 		engine = set_primary(port_set(p), k);
-	if (lk->asked_other || lk->call.is_second)
+	if (lk->asked_other || lk->is_second)
 		return lk->has_other;
 	lk->asked_other = true;
 	if (engine == SET_NOWHERE || engine == lk->home)
 		return false;
 	e = port_engine(p, engine);
-	if (start(e, k, &lk->other.op, &lk->call) < 0 || lk->other.op.result < 0)
+	if (e->ops->look(e, &lk->call, &lk->other.op) < 0 || lk->other.op.result < 0)
 		return false;
 	if (RULE_SAME_VERSION_READ && (lk->other.version != obj->version || lk->other.crc64 != obj->crc64 ||
 				       lk->other.size_bytes != obj->size_bytes)) {
@@ -265,17 +245,18 @@ init_list(struct look *lk, struct store_part_list *of)
 /* ---- the entry ---- */
 
 int
-set_look_up(struct store_port *sp, const struct store_key *k, struct store_op *op, const struct set_look *c)
+set_look_key(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
+	const struct store_key *k = &l->key;
 	struct set_port *p = set_port(sp);
 	struct store_key key;
 	struct look *lk;
 	int r = -ENODATA;
 
 	if (!set_has_two(sp, k, &key)) {
-		struct store_port *e = c->is_second ? NULL : set_port_to_read(sp, k, &r);
+		struct store_port *e = l->is_second ? NULL : set_port_to_read(sp, k, &r);
 
-		return e ? start(e, k, op, c) : r;
+		return e ? e->ops->look(e, l, op) : r;
 	}
 	lk = calloc(1, sizeof *lk);
 	if (!lk)
@@ -284,10 +265,13 @@ set_look_up(struct store_port *sp, const struct store_key *k, struct store_op *o
 	key_op_init(&lk->ko, p, &key);
 	port_pin(p);
 	lk->op = op;
-	lk->call = *c;
-	if (c->id)
-		lk->call.id = memcpy(lk->id, c->id, sizeof lk->id);
-	if (c->kind == LOOK_PARTS)
+	lk->call = *l;
+	lk->call.key = lk->ko.key;
+	lk->call.is_second = false;
+	lk->is_second = l->is_second;
+	if (l->id)
+		lk->call.id = memcpy(lk->id, l->id, sizeof lk->id);
+	if (l->kind == LOOK_PARTS)
 		init_list(lk, container_of(op, struct store_part_list, op));
 	r = look(lk);
 	if (r == 0)

@@ -107,7 +107,7 @@ mend_begin(struct look *lk, struct set_wait *waits)
 	key_op_init(&m->ko, p, &lk->ko.key);
 	port_pin(p);
 	m->waits = waits;
-	m->of_second = lk->call.is_second;
+	m->of_second = lk->is_second;
 	if (lk->call.kind == LOOK_PART)
 		m->send.only_upload = memcpy(m->id, lk->id, sizeof m->id);
 	if (port_waiting(p)->repairs)

@@ -67,7 +67,7 @@ read_over(struct read *r)
 	struct store_read *rd = r->of;
 	struct look *lk = r->lk;
 	/* Damage that a reader of the secondary copy finds is on the secondary. */
-	bool mends = lk->call.is_second && is_damage(lk, r->result);
+	bool mends = lk->is_second && is_damage(lk, r->result);
 	bool waits = container_of(lk->op, struct store_obj, op)->mends_first;
 
 	rd->lead = r->rd.lead;
@@ -126,7 +126,7 @@ is_about_to_change(const struct look *lk)
 {
 	const struct set *s = port_set(lk->ko.port);
 
-	return !lk->call.is_second && !lk->has_other && set_primary(s, &lk->ko.key) == lk->home &&
+	return !lk->is_second && !lk->has_other && set_primary(s, &lk->ko.key) == lk->home &&
 	       set_secondary(s, &lk->ko.key) == SET_NOWHERE && set_has_failed(s, lk->home);
 }
 

@@ -216,39 +216,11 @@ set_lane(struct store_port *sp, const struct store_key *k, bool changes)
 /* ---- one key ---- */
 
 static int
-set_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+set_look_up(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
-	return set_look_up(sp, k, &obj->op, &(struct set_look){ .kind = LOOK_OBJECT });
-}
+	bool is_bucket = l->kind == LOOK_BUCKET || l->kind == LOOK_BUCKET_ATTRS;
 
-static int
-set_open_second(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
-{
-	return set_look_up(sp, k, &obj->op, &(struct set_look){ .kind = LOOK_OBJECT, .is_second = true });
-}
-
-static int
-set_open_part(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-	      uint32_t number, bool is_second, struct store_obj *obj)
-{
-	return set_look_up(
-		sp, k, &obj->op,
-		&(struct set_look){ .kind = LOOK_PART, .id = id, .number = number, .is_second = is_second });
-}
-
-static int
-set_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		void *attrs, uint32_t cap, struct store_stat *st)
-{
-	return set_look_up(sp, k, &st->op,
-			   &(struct set_look){ .kind = LOOK_UPLOAD, .id = id, .attrs = attrs, .cap = cap });
-}
-
-static int
-set_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-	       struct store_part_list *pl)
-{
-	return set_look_up(sp, k, &pl->op, &(struct set_look){ .kind = LOOK_PARTS, .id = id });
+	return is_bucket ? set_look_bucket(sp, l, op) : set_look_key(sp, l, op);
 }
 
 static int
@@ -375,9 +347,7 @@ const struct store_ops store_set_ops = {
 	.attach = set_attach,
 	.detach = set_detach,
 	.turn = set_turn,
-	.open = set_open,
-	.open_second = set_open_second,
-	.open_part = set_open_part,
+	.look = set_look_up,
 	.close = set_close,
 	.read_plan = set_read_plan,
 	.read = set_read,
@@ -390,11 +360,7 @@ const struct store_ops store_set_ops = {
 	.put_abort = set_put_abort,
 	.apply = set_apply,
 	.put_init = set_put_init,
-	.upload_stat = set_upload_stat,
 	.put_init_part = set_put_init_part,
-	.list_parts = set_list_parts,
-	.bucket_head = set_bucket_head,
-	.bucket_get_attrs = set_bucket_get_attrs,
 	.list = set_list,
 	.list_uploads = set_list_uploads,
 	.snapshot = set_snapshot,

@@ -107,21 +107,9 @@ bool set_carry(struct store_carrier *sc, struct store_put *put);
 
 /* ---- look.c ---- */
 
-/* The arguments of a look-up of one key. Each pointer is valid for as long as store.h requires for the same
- * argument. */
-struct set_look {
-	enum { LOOK_OBJECT, LOOK_PART, LOOK_UPLOAD, LOOK_PARTS } kind;
-	bool is_second;    /* true: only the secondary copy is opened */
-	const uint8_t *id; /* id of the upload; NULL: the look-up concerns no upload */
-	uint32_t number;   /* number of the part to open */
-	void *attrs;       /* buffer for the attributes of the upload, with its size in bytes */
-	uint32_t cap;
-};
-/* Starts a look-up: opens an object (LOOK_OBJECT) or a part of an upload in progress (LOOK_PART), reads the
- * state of an upload (LOOK_UPLOAD), or lists its parts (LOOK_PARTS). op: first member of the caller's
- * operation. Returns the result of a start function (store.h). */
-int set_look_up(struct store_port *sp, const struct store_key *k, struct store_op *op,
-		const struct set_look *c);
+/* Starts a look-up of one key: of all kinds except those of buckets. op: first member of the caller's operation.
+ * Returns the result of a start function (store.h). */
+int set_look_key(struct store_port *sp, const struct store_look *l, struct store_op *op);
 
 /* ---- read.c: objects of keys with two copies, as entries of store_set_ops ---- */
 
@@ -148,7 +136,6 @@ const char *set_background(const struct store *st);
 
 int set_bucket_create(struct store_port *sp, const struct store_change *sc, struct store_op *op);
 int set_bucket_delete(struct store_port *sp, const struct store_change *sc, struct store_op *op);
-int set_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st);
 int set_bucket_set_attrs(struct store_port *sp, const struct store_change *sc, struct store_op *op);
 int set_bucket_set_quota(struct store_port *sp, const struct store_change *sc, struct store_op *op);
 /*
@@ -158,7 +145,6 @@ int set_bucket_set_quota(struct store_port *sp, const struct store_change *sc, s
  */
 uint64_t set_attrs_version(uint64_t version, int engine);
 int set_list_buckets(struct store_port *sp, struct store_list *ls);
-int set_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
-			 struct store_stat *st);
+int set_look_bucket(struct store_port *sp, const struct store_look *l, struct store_op *op);
 
 #endif

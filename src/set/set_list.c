@@ -51,7 +51,7 @@ static int
 find_bucket(const struct merge_of *of, const struct store_list *ls)
 {
 	struct store_stat st;
-	int r = set_bucket_head(of->port, ls->bucket, ls->bucket_len, &st);
+	int r = store_bucket_head(of->port, ls->bucket, ls->bucket_len, &st);
 
 	/* The metadata leader answers from memory, without a wait. */
 	check(r != 0);

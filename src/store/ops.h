@@ -320,6 +320,31 @@ struct store_change {
 	enum store_gate gate;        /* GATE_BUCKET */
 };
 
+/* The look-ups, with the type of the caller's operation. */
+enum store_look_kind {
+	LOOK_OBJECT,       /* struct store_obj: store_open(), store_open_to_read() and store_open_second() */
+	LOOK_PART,         /* struct store_obj: store_open_part() */
+	LOOK_UPLOAD,       /* struct store_stat: store_upload_stat() */
+	LOOK_PARTS,        /* struct store_part_list: store_list_parts() */
+	LOOK_BUCKET,       /* struct store_stat: store_bucket_head() */
+	LOOK_BUCKET_ATTRS, /* struct store_stat: store_bucket_get_attrs() */
+	LOOK_NR
+};
+
+/* The arguments of a look-up; those that the kind does not have are 0. */
+struct store_look {
+	enum store_look_kind kind;
+	struct store_key key; /* key; of a look-up of a bucket only bucket and bucket_len are set */
+	const uint8_t *id;    /* PART, UPLOAD, PARTS: id of the upload */
+	uint32_t number;      /* PART: number of the part */
+	bool is_second;       /* OBJECT, PART: the secondary copy is opened; false in a call of an engine */
+	/* OBJECT: true: the caller reads `want` bytes immediately afterwards, as store_open_to_read() says */
+	bool is_to_read;
+	uint64_t want;
+	void *attrs; /* UPLOAD, BUCKET_ATTRS: buffer for attributes, and its size in bytes */
+	uint32_t cap;
+};
+
 /* The state that a port's thread reports to the back end. */
 enum store_turn { TURN_QUIESCENT, TURN_SLEEPS, TURN_WAKES };
 
@@ -354,17 +379,13 @@ struct store_ops {
 	bool (*share)(struct store_port *p, uint32_t shard);
 
 	/* ---- objects ---- */
-	int (*open)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-	/* Implements store_open_to_read(). NULL: open() is called instead. */
-	int (*open_to_read)(struct store_port *p, const struct store_key *k, uint64_t want,
-			    struct store_obj *obj);
-	/* Implements store_open_second(). NULL: the back end has no secondary copies. */
-	int (*open_second)(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-	/* Implements store_open_part(). NULL: the back end cannot open parts. is_second: always false in a
-	 * call of an engine. */
-	int (*open_part)(struct store_port *p, const struct store_key *k,
-			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, bool is_second,
-			 struct store_obj *obj);
+	/*
+	 * Looks up an object, a part, an upload or a bucket; implements the functions of store.h that enum
+	 * store_look_kind names. op: first member of the caller's operation of the type that the kind names. *l
+	 * may end with the call. -EOPNOTSUPP: the back end does not have the kind; -ENODATA: is_second, and the
+	 * back end has no secondary copies.
+	 */
+	int (*look)(struct store_port *p, const struct store_look *l, struct store_op *op);
 	/* Implements store_close(); called only for an object that is open. */
 	void (*close)(struct store_port *p, struct store_obj *obj);
 	uint32_t (*read_plan)(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
@@ -393,24 +414,16 @@ struct store_ops {
 	int (*apply)(struct store_port *p, const struct store_change *c, struct store_op *op);
 
 	/* ---- multipart uploads ---- */
-	int (*upload_stat)(struct store_port *p, const struct store_key *k,
-			   const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
-			   struct store_stat *st);
 	int (*put_init_part)(struct store_port *p, struct store_put *put, const struct store_key *k,
 			     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
-	int (*list_parts)(struct store_port *p, const struct store_key *k,
-			  const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
 	/* Implements store_obj_part(); called only for an object that is open. */
 	int (*obj_part)(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 	int (*obj_part_at)(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
 
 	/* ---- buckets, lists ---- */
-	int (*bucket_head)(struct store_port *p, const char *name, size_t len, struct store_stat *st);
 	/* Implements store_bucket_was_there(). NULL: store_bucket_was_there() returns false, because
 	 * store_bucket_head() is as fast. */
 	bool (*bucket_was_there)(struct store_port *p, const char *name, size_t len);
-	int (*bucket_get_attrs)(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-				struct store_stat *st);
 	int (*list)(struct store_port *p, struct store_list *ls);
 	int (*list_uploads)(struct store_port *p, struct store_list *ls);
 

@@ -183,47 +183,55 @@ store_lane(struct store_port *p, const struct store_key *k, bool changes)
 
 /* ---- objects ---- */
 
+static int
+look_up(struct store_port *p, const struct store_look *l, struct store_op *op)
+{
+	int r = key_check(&l->key);
+
+	return r < 0 ? r : p->ops->look(p, l, op);
+}
+
+static int
+open_it(struct store_port *p, const struct store_look *l, struct store_obj *obj)
+{
+	obj->is_open = obj->has_second = obj->mends_first = false;
+	return look_up(p, l, &obj->op);
+}
+
 int
 store_open(struct store_port *p, const struct store_key *k, struct store_obj *obj)
 {
-	int r = key_check(k);
+	const struct store_look l = { .kind = LOOK_OBJECT, .key = *k };
 
-	obj->is_open = obj->has_second = obj->mends_first = false;
-	return r < 0 ? r : p->ops->open(p, k, obj);
+	return open_it(p, &l, obj);
 }
 
 int
 store_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj)
 {
-	if (!p->ops->open_to_read)
-		return store_open(p, k, obj);
-	int r = key_check(k);
+	const struct store_look l = { .kind = LOOK_OBJECT, .key = *k, .is_to_read = true, .want = want };
 
-	obj->is_open = obj->has_second = obj->mends_first = false;
-	return r < 0 ? r : p->ops->open_to_read(p, k, want, obj);
+	return open_it(p, &l, obj);
 }
 
 int
 store_open_second(struct store_port *p, const struct store_key *k, struct store_obj *obj)
 {
-	int r = key_check(k);
+	const struct store_look l = { .kind = LOOK_OBJECT, .key = *k, .is_second = true };
 
-	obj->is_open = obj->has_second = obj->mends_first = false;
-	return r < 0 ? r : p->ops->open_second ? p->ops->open_second(p, k, obj) : -ENODATA;
+	return open_it(p, &l, obj);
 }
 
 int
 store_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		uint32_t number, bool is_second, struct store_obj *obj)
 {
-	int r = key_check(k);
+	const struct store_look l = {
+		.kind = LOOK_PART, .key = *k, .id = id, .number = number, .is_second = is_second
+	};
 
-	obj->is_open = obj->has_second = obj->mends_first = false;
-	if (r == 0 && (number < 1 || number > STORE_PART_NR_MAX))
-		r = -EINVAL;
-	return r < 0               ? r
-	       : p->ops->open_part ? p->ops->open_part(p, k, id, number, is_second, obj)
-				   : -EOPNOTSUPP;
+	obj->is_open = false;
+	return number < 1 || number > STORE_PART_NR_MAX ? -EINVAL : open_it(p, &l, obj);
 }
 
 void
@@ -360,9 +368,9 @@ int
 store_upload_stat(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		  void *attrs, uint32_t cap, struct store_stat *st)
 {
-	int r = key_check(k);
+	const struct store_look l = { .kind = LOOK_UPLOAD, .key = *k, .id = id, .attrs = attrs, .cap = cap };
 
-	return r < 0 ? r : p->ops->upload_stat(p, k, id, attrs, cap, st);
+	return look_up(p, &l, &st->op);
 }
 
 int
@@ -390,9 +398,9 @@ int
 store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
 		 struct store_part_list *pl)
 {
-	int r = key_check(k);
+	const struct store_look l = { .kind = LOOK_PARTS, .key = *k, .id = id };
 
-	return r < 0 ? r : p->ops->list_parts(p, k, id, pl);
+	return look_up(p, &l, &pl->op);
 }
 
 int
@@ -445,10 +453,18 @@ store_bucket_delete(struct store_port *p, const char *name, size_t len, struct s
 	return r < 0 ? r : p->ops->apply(p, &c, &op->op);
 }
 
-/* No bucket has such a name. */
 static int
-no_bucket(struct store_port *p, struct store_stat *st)
+look_bucket(struct store_port *p, enum store_look_kind kind, const char *name, size_t len, void *attrs,
+	    uint32_t cap, struct store_stat *st)
 {
+	const struct store_look l = { .kind = kind,
+				      .key = { .bucket = name, .bucket_len = (uint16_t)len },
+				      .attrs = attrs,
+				      .cap = cap };
+
+	if (bucket_check(name, len) == 0)
+		return p->ops->look(p, &l, &st->op);
+	/* No bucket has such a name. */
 	st->op.port = p;
 	st->op.result = -ENXIO;
 	return 1;
@@ -457,7 +473,7 @@ no_bucket(struct store_port *p, struct store_stat *st)
 int
 store_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st)
 {
-	return bucket_check(name, len) < 0 ? no_bucket(p, st) : p->ops->bucket_head(p, name, len, st);
+	return look_bucket(p, LOOK_BUCKET, name, len, NULL, 0, st);
 }
 
 bool
@@ -499,8 +515,7 @@ int
 store_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
 		       struct store_stat *st)
 {
-	return bucket_check(name, len) < 0 ? no_bucket(p, st)
-					   : p->ops->bucket_get_attrs(p, name, len, attrs, cap, st);
+	return look_bucket(p, LOOK_BUCKET_ATTRS, name, len, attrs, cap, st);
 }
 
 /* ---- lists ---- */

@@ -202,17 +202,6 @@ mem_bucket(const struct mem_store *st, const struct version *like)
 	return mem_lookup(st, like->bucket, like->bucket_len, "", 0);
 }
 
-int
-mem_key_check(const struct store_key *k)
-{
-	if (k->bucket_len > STORE_BUCKET_MAX || k->key_len > STORE_KEY_MAX)
-		return -ENAMETOOLONG;
-	if (!k->bucket_len || !k->key_len || memchr(k->bucket, 0, k->bucket_len) ||
-	    memchr(k->key, 0, k->key_len))
-		return -EINVAL;
-	return 0;
-}
-
 void
 mem_spoil_slack(struct buf *buf, uint32_t len)
 {
@@ -268,38 +257,21 @@ end_job(struct mem_store *st, struct job *j)
 	pthread_mutex_unlock(&st->lock);
 }
 
-int
-mem_job_of_key(struct store_port *sp, const struct store_key *k, const uint8_t *id, struct store_op *op,
-	       enum mem_fault kind, void (*work)(struct mem_store *, struct job *), struct job **ret_j)
+/* Makes a job whose v has the name alone, and which frees v at its end; a change of a key has `of`. */
+static struct job *
+job_of(struct store_port *sp, const struct store_key *k, const uint8_t *id, struct store_op *op,
+       enum mem_fault kind, void (*work)(struct mem_store *, struct job *))
 {
-	int r = mem_key_check(k);
-	struct job *j;
+	struct job *j = mem_job_new(mem_port(sp), op, kind, work);
 
-	if (r < 0)
-		return r;
-	*ret_j = j = mem_job_new(mem_port(sp), op, kind, work);
 	j->finish = end_job;
 	j->v = mem_version_new(k->bucket, k->bucket_len, k->key, k->key_len);
 	j->has_two = store_has_two(k);
-	if (kind == MEM_COMMIT || kind == MEM_DELETE)
+	if (k->key_len && (kind == MEM_COMMIT || kind == MEM_DELETE))
 		j->of = j->v;
 	if (id)
 		memcpy(j->id, id, sizeof j->id);
-	return 0;
-}
-
-int
-mem_job_of_bucket(struct store_port *sp, const char *name, size_t len, struct store_op *op,
-		  enum mem_fault kind, void (*work)(struct mem_store *, struct job *), struct job **ret_j)
-{
-	if (len > STORE_BUCKET_MAX)
-		return -ENAMETOOLONG;
-	if (!len || memchr(name, 0, len))
-		return -EINVAL;
-	*ret_j = mem_job_new(mem_port(sp), op, kind, work);
-	(*ret_j)->finish = end_job;
-	(*ret_j)->v = mem_version_new(name, len, "", 0);
-	return 0;
+	return j;
 }
 
 static void
@@ -588,55 +560,98 @@ mem_unit_info(const struct store *store, int unit, struct store_unit_info *ret_i
 
 /* ---- mem_store.h ---- */
 
+/* Ends a completion that cannot succeed. Returns 1; 0: it has to be made. */
+static int
+complete_init(struct store_port *p, struct store_complete *c)
+{
+	c->was_done = false;
+	c->version = c->size_bytes = c->crc64 = 0;
+	c->op.port = p;
+	c->op.result = model_check_list(c);
+	return c->op.result < 0;
+}
+
 static int
 mem_apply(struct store_port *p, const struct store_change *c, struct store_op *op)
 {
-	const struct store_bucket_spec spec = { c->copies, c->attrs, c->attrs_len };
-	struct store_bucket_set *set = container_of(op, struct store_bucket_set, op);
-	struct store_upload *upload = container_of(op, struct store_upload, op);
-	struct store_del *del = container_of(op, struct store_del, op);
-	const struct store_key *k = &c->key;
-	const char *name = k->bucket;
-	size_t len = k->bucket_len;
+	static const struct {
+		enum mem_fault kind;
+		void (*work)(struct mem_store *st, struct job *j);
+	} act[] = {
+		[ACT_DELETE] = { MEM_DELETE, mem_delete_work },
+		[ACT_SET_ATTRS] = { MEM_COMMIT, mem_set_attrs_work },
+		[ACT_CREATE_UPLOAD] = { MEM_COMMIT, mem_create_upload_work },
+		[ACT_ABORT_UPLOAD] = { MEM_DELETE, mem_abort_upload_work },
+		[ACT_COMPLETE] = { MEM_COMMIT, mem_complete_work },
+		[ACT_CREATE_BUCKET] = { MEM_DELETE, mem_make_bucket_work },
+		[ACT_DELETE_BUCKET] = { MEM_DELETE, mem_delete_bucket_work },
+		[ACT_SET_BUCKET_ATTRS] = { MEM_COMMIT, mem_set_bucket_attrs_work },
+		[ACT_SET_QUOTA] = { MEM_COMMIT, mem_set_quota_work },
+		[ACT_MAKE_BUCKET] = { MEM_DELETE, mem_make_bucket_work },
+		[ACT_GATE_BUCKET] = { MEM_STAT, mem_gate_bucket_work },
+		[ACT_SET_COPIES] = { MEM_DELETE, mem_set_copies_work },
+	};
+	struct job *j;
 
-	switch (c->act) {
-	case ACT_DELETE:
-		return mem_delete(p, k, c->pre, del);
-	case ACT_SET_ATTRS:
-		return mem_set_attrs(p, k, c->version, c->attrs, c->attrs_len, del);
-	case ACT_CREATE_UPLOAD:
-		return mem_upload_create(p, k, c->attrs, c->attrs_len, upload);
-	case ACT_ABORT_UPLOAD:
-		return mem_upload_abort(p, k, c->id, upload);
-	case ACT_COMPLETE:
-		return mem_upload_complete(p, k, c->id, container_of(op, struct store_complete, op));
-	case ACT_CREATE_BUCKET:
-		return mem_bucket_create(p, name, len, &spec, del);
-	case ACT_DELETE_BUCKET:
-		return mem_bucket_delete(p, name, len, del);
-	case ACT_SET_BUCKET_ATTRS:
-		return mem_bucket_set_attrs(p, name, len, c->version, c->attrs, c->attrs_len, set);
-	case ACT_SET_QUOTA:
-		return mem_bucket_set_quota(p, name, len, c->max, set);
-	case ACT_MAKE_BUCKET:
-		return mem_bucket_make(p, name, len, c->ctime_ns, &spec, c->is_gated, del);
-	case ACT_GATE_BUCKET:
-		return mem_bucket_gate(p, name, len, c->gate, del);
-	default:
-		check(c->act == ACT_SET_COPIES);
-		return mem_bucket_set_copies(p, name, len, c->copies, del);
+	if (c->act == ACT_CREATE_BUCKET && c->copies > 1)
+		return -EDOM;
+	if (c->act == ACT_COMPLETE && complete_init(p, container_of(op, struct store_complete, op)))
+		return 1;
+	j = job_of(p, &c->key, c->id, op, act[c->act].kind, act[c->act].work);
+	j->c = *c;
+	if (c->pre)
+		j->pre = *c->pre;
+	if (c->max)
+		j->max = *c->max;
+	if (c->act == ACT_CREATE_BUCKET) {
+		j->c.copies = 1;
+		j->c.ctime_ns = clock_wall_ns();
 	}
+	return mem_job_start(j);
+}
+
+static int
+mem_look_up(struct store_port *p, const struct store_look *l, struct store_op *op)
+{
+	static const struct {
+		enum mem_fault kind;
+		void (*work)(struct mem_store *st, struct job *j);
+		void (*finish)(struct mem_store *st, struct job *j);
+	} look[LOOK_NR] = {
+		[LOOK_OBJECT] = { MEM_OPEN, mem_open_work, mem_open_finish },
+		[LOOK_PART] = { MEM_OPEN, mem_open_part_work, mem_open_finish },
+		[LOOK_UPLOAD] = { MEM_STAT, mem_upload_stat_work, end_job },
+		[LOOK_PARTS] = { MEM_LIST, mem_list_parts_work, mem_list_parts_finish },
+		[LOOK_BUCKET] = { MEM_STAT, mem_bucket_head_work, end_job },
+		[LOOK_BUCKET_ATTRS] = { MEM_STAT, mem_bucket_get_attrs_work, end_job },
+	};
+	struct mem_store *st = mem_port(p)->st;
+	struct job *j;
+
+	if (l->is_second)
+		return -ENODATA;
+	if (l->is_to_read) {
+		pthread_mutex_lock(&st->lock);
+		st->to_read_nr++;
+		st->to_read_want = l->want;
+		pthread_mutex_unlock(&st->lock);
+	}
+	j = job_of(p, &l->key, l->id, op, look[l->kind].kind, look[l->kind].work);
+	j->finish = look[l->kind].finish;
+	j->is_quick = l->kind != LOOK_PARTS;
+	j->to = l->attrs;
+	j->len = l->kind == LOOK_PART ? l->number : l->cap;
+	return mem_job_start(j);
 }
 
 #define MEM_OPS                                                                                              \
 	.name = "mem", .stop = mem_stop, .attach = mem_attach, .share = mem_share, .detach = mem_detach,     \
-	.turn = mem_turn, .open = mem_open, .open_to_read = mem_open_to_read, .close = mem_close,            \
-	.read_plan = mem_read_plan, .read = mem_read, .put_init = mem_put_init, .put_write = mem_put_write,  \
+	.turn = mem_turn, .look = mem_look_up, .close = mem_close, .read_plan = mem_read_plan,               \
+	.read = mem_read, .put_init = mem_put_init, .put_write = mem_put_write,                              \
 	.put_commit = mem_put_commit, .put_abort = mem_put_abort, .apply = mem_apply,                        \
-	.upload_stat = mem_upload_stat, .put_init_part = mem_put_init_part, .list_parts = mem_list_parts,    \
-	.obj_part = mem_obj_part, .obj_part_at = mem_obj_part_at, .bucket_head = mem_bucket_head,            \
-	.bucket_get_attrs = mem_bucket_get_attrs, .list = mem_list, .list_uploads = mem_list_uploads,        \
-	.unit_nr = mem_unit_nr, .unit_info = mem_unit_info
+	.put_init_part = mem_put_init_part, .obj_part = mem_obj_part, .obj_part_at = mem_obj_part_at,        \
+	.list = mem_list, .list_uploads = mem_list_uploads, .unit_nr = mem_unit_nr,                          \
+	.unit_info = mem_unit_info
 
 const struct store_ops mem_store_ops = {
 	MEM_OPS,
@@ -648,7 +663,6 @@ const struct store_ops mem_engine_ops = {
 	MEM_OPS,
 	.format = mem_engine_format,
 	.start = mem_engine_start,
-	.open_part = mem_open_part,
 	.member = &mem_member_ops,
 };
 

@@ -42,86 +42,45 @@ mem_version_copy(const struct version *old)
 	return v;
 }
 
-static void
-attrs_work(struct mem_store *st, struct job *j)
+void
+mem_set_attrs_work(struct mem_store *st, struct job *j)
 {
 	struct model_answer a;
 	struct version *v;
 
-	if (!mem_decide(st, j, (struct model_op){ .act = MODEL_SET_ATTRS, .version = j->off }, &a))
+	if (!mem_decide(st, j, (struct model_op){ .act = MODEL_SET_ATTRS, .version = j->c.version }, &a))
 		return;
 	v = mem_version_copy(mem_object(st, j->v));
 	free(v->attrs);
-	v->attrs = mem_copy_of(j->attrs, j->len);
-	v->attrs_len = j->len;
+	v->attrs = mem_copy_of(j->c.attrs, j->c.attrs_len);
+	v->attrs_len = j->c.attrs_len;
 	v->number = 0;
 	mem_index_set(st, v);
 	st->commits++;
 }
 
-int
-mem_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
-	      uint32_t attrs_len, struct store_del *op)
+void
+mem_set_bucket_attrs_work(struct mem_store *st, struct job *j)
 {
-	struct job *j;
-	int r = attrs_len > STORE_ATTRS_MAX
-			? -EINVAL
-			: mem_job_of_key(sp, k, NULL, &op->op, MEM_COMMIT, attrs_work, &j);
-
-	if (r < 0)
-		return r;
-	j->off = version;
-	j->attrs = attrs;
-	j->len = attrs_len;
-	return mem_job_start(j);
-}
-
-static void
-battrs_work(struct mem_store *st, struct job *j)
-{
-	const struct model_op op = { .act = MODEL_SET_BUCKET_ATTRS, .version = j->off, .removes = !j->len };
+	const struct model_op op = { .act = MODEL_SET_BUCKET_ATTRS,
+				     .version = j->c.version,
+				     .removes = !j->c.attrs_len };
 	struct version *b = mem_bucket(st, j->v);
 	struct model_answer a;
 
 	if (!mem_decide(st, j, op, &a))
 		return;
-	j->result = mem_quota_docs(st, b, j->len);
+	j->result = mem_quota_docs(st, b, j->c.attrs_len);
 	if (j->result < 0)
 		return;
 	free(b->attrs);
-	b->attrs = mem_copy_of(j->attrs, j->len);
-	b->attrs_len = j->len;
-	b->battrs_number = j->len ? ++st->number : 0;
+	b->attrs = mem_copy_of(j->c.attrs, j->c.attrs_len);
+	b->attrs_len = j->c.attrs_len;
+	b->battrs_number = j->c.attrs_len ? ++st->number : 0;
 }
 
-int
-mem_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version, const void *attrs,
-		     uint32_t attrs_len, struct store_bucket_set *op)
-{
-	struct job *j;
-	int r = attrs_len > STORE_BUCKET_ATTRS_MAX
-			? -EINVAL
-			: mem_job_of_bucket(sp, name, len, &op->op, MEM_COMMIT, battrs_work, &j);
-
-	if (r < 0)
-		return r;
-	j->off = version;
-	j->attrs = attrs;
-	j->len = attrs_len;
-	return mem_job_start(j);
-}
-
-int
-mem_stat_start(struct job *j, void *attrs, uint32_t cap)
-{
-	j->to = attrs;
-	j->len = cap;
-	j->is_quick = true;
-	return mem_job_start(j);
-}
-
-static void
-get_battrs_work(struct mem_store *st, struct job *j)
+void
+mem_bucket_get_attrs_work(struct mem_store *st, struct job *j)
 {
 	struct store_stat *stat = container_of(j->op, struct store_stat, op);
 	const struct version *b = mem_bucket(st, j->v);
@@ -136,16 +95,6 @@ get_battrs_work(struct mem_store *st, struct job *j)
 		stat->max = b->max;
 	if (b->attrs_len && j->len)
 		memcpy(j->to, b->attrs, b->attrs_len < j->len ? b->attrs_len : j->len);
-}
-
-int
-mem_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
-		     struct store_stat *stat)
-{
-	struct job *j;
-	int r = mem_job_of_bucket(sp, name, len, &stat->op, MEM_STAT, get_battrs_work, &j);
-
-	return r < 0 ? r : mem_stat_start(j, attrs, cap);
 }
 
 /* ---- parts of an object ---- */

@@ -155,9 +155,7 @@ struct job {
 	uint32_t len;
 	struct store_pre pre;
 	const void *attrs;
-	bool is_gated;
-	enum store_gate gate;
-	unsigned copies;
+	struct store_change c; /* arguments of a change, except key, precondition and id */
 	struct store_use max;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	/* of an engine of a set */
@@ -208,8 +206,6 @@ bool mem_was_done(const struct version *v, const uint8_t *id, struct store_compl
 bool mem_uploads_any(const struct mem_store *st, const char *bucket, size_t len);
 /* Frees the uploads of a bucket; NULL: all uploads. */
 void mem_uploads_drop(struct mem_store *st, const char *bucket, size_t len);
-/* Starts a look, whose attributes go to attrs. */
-int mem_stat_start(struct job *j, void *attrs, uint32_t cap);
 /* Returns 0, -ENOENT or -ENXIO.  like: its bucket and key. */
 int mem_upload_get(struct mem_store *st, const struct version *like, const uint8_t *id,
 		   struct mem_upload **ret_upload);
@@ -248,7 +244,6 @@ bool mem_is_skipped(const struct store_list *ls, const char *name, size_t len);
 struct version *mem_version_new(const char *bucket, size_t bucket_len, const char *key, size_t key_len);
 /* Copies a version with its number, bytes, attributes and parts; the copy is in no index. */
 struct version *mem_version_copy(const struct version *v);
-int mem_key_check(const struct store_key *k);
 bool mem_range_ok(const struct store_obj *obj, uint64_t off, uint32_t len);
 /* Overwrites the bytes after the first len of a buffer, which belong to the store. */
 void mem_spoil_slack(struct buf *buf, uint32_t len);
@@ -256,13 +251,26 @@ void mem_spoil_slack(struct buf *buf, uint32_t len);
 void mem_on_port(struct mem_port *p);
 struct job *mem_job_new(struct mem_port *p, struct store_op *op, enum mem_fault kind,
 			void (*work)(struct mem_store *, struct job *));
-/* Make a job whose v has the name alone, and which frees v at its end; a change of a key has `of`. Return 0, -EINVAL or
- * -ENAMETOOLONG. */
-int mem_job_of_key(struct store_port *p, const struct store_key *k, const uint8_t *id, struct store_op *op,
-		   enum mem_fault kind, void (*work)(struct mem_store *, struct job *), struct job **ret_j);
-int mem_job_of_bucket(struct store_port *p, const char *name, size_t len, struct store_op *op,
-		      enum mem_fault kind, void (*work)(struct mem_store *, struct job *),
-		      struct job **ret_j);
+/* The work and the end of the changes and look-ups. */
+void mem_delete_work(struct mem_store *st, struct job *j);
+void mem_set_attrs_work(struct mem_store *st, struct job *j);
+void mem_create_upload_work(struct mem_store *st, struct job *j);
+void mem_abort_upload_work(struct mem_store *st, struct job *j);
+void mem_complete_work(struct mem_store *st, struct job *j);
+void mem_make_bucket_work(struct mem_store *st, struct job *j);
+void mem_delete_bucket_work(struct mem_store *st, struct job *j);
+void mem_set_bucket_attrs_work(struct mem_store *st, struct job *j);
+void mem_set_quota_work(struct mem_store *st, struct job *j);
+void mem_gate_bucket_work(struct mem_store *st, struct job *j);
+void mem_set_copies_work(struct mem_store *st, struct job *j);
+void mem_open_work(struct mem_store *st, struct job *j);
+void mem_open_part_work(struct mem_store *st, struct job *j);
+void mem_open_finish(struct mem_store *st, struct job *j);
+void mem_upload_stat_work(struct mem_store *st, struct job *j);
+void mem_list_parts_work(struct mem_store *st, struct job *j);
+void mem_list_parts_finish(struct mem_store *st, struct job *j);
+void mem_bucket_head_work(struct mem_store *st, struct job *j);
+void mem_bucket_get_attrs_work(struct mem_store *st, struct job *j);
 /* Starts a job, or does it at once. Returns 0, or 1 if it is done. */
 int mem_job_start(struct job *j);
 
@@ -326,9 +334,6 @@ int mem_open_put(struct store_port *p, struct store_put *put, struct store_obj *
 
 /* ---- the calls of store/store.h ---- */
 
-int mem_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		  uint32_t number, bool is_second, struct store_obj *obj);
-
 int mem_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
 int mem_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 void mem_stop(struct store *st);
@@ -337,52 +342,20 @@ int mem_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct t
 bool mem_detach(struct store_port *p);
 void mem_turn(struct store_port *p, enum store_turn turn);
 bool mem_share(struct store_port *sp, uint32_t shard);
-int mem_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-int mem_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want, struct store_obj *obj);
 void mem_close(struct store_port *p, struct store_obj *obj);
 uint32_t mem_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 		       uint32_t *ret_skew);
 int mem_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 	     uint64_t off, uint32_t len);
 int mem_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes);
+int mem_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
+		      const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
 int mem_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 		  uint32_t len, bool last);
 int mem_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
 void mem_put_abort(struct store_port *p, struct store_put *put);
-int mem_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
-	       struct store_del *del);
-int mem_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
-		  uint32_t attrs_len, struct store_del *op);
-int mem_upload_create(struct store_port *p, const struct store_key *k, const void *attrs, uint32_t attrs_len,
-		      struct store_upload *u);
-int mem_upload_abort(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		     struct store_upload *u);
-int mem_upload_stat(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		    void *attrs, uint32_t cap, struct store_stat *st);
-int mem_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
-int mem_upload_complete(struct store_port *p, const struct store_key *k,
-			const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
-int mem_list_parts(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		   struct store_part_list *pl);
 int mem_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 int mem_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
-int mem_bucket_create(struct store_port *p, const char *name, size_t len,
-		      const struct store_bucket_spec *spec, struct store_del *op);
-int mem_bucket_make(struct store_port *p, const char *name, size_t len, uint64_t ctime_ns,
-		    const struct store_bucket_spec *spec, bool is_gated, struct store_del *op);
-int mem_bucket_set_copies(struct store_port *p, const char *name, size_t len, unsigned copies,
-			  struct store_del *op);
-int mem_bucket_gate(struct store_port *p, const char *name, size_t len, enum store_gate gate,
-		    struct store_del *op);
-int mem_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
-int mem_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
-int mem_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
-			 const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-int mem_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
-			 struct store_bucket_set *op);
-int mem_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-			 struct store_stat *st);
 int mem_list(struct store_port *p, struct store_list *ls);
 int mem_list_uploads(struct store_port *p, struct store_list *ls);
 int mem_unit_nr(const struct store *st);

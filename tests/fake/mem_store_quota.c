@@ -105,8 +105,8 @@ mem_quota_bucket(struct mem_store *st, const struct version *v, bool is_there)
 	quota_unlock(st->quotas);
 }
 
-static void
-set_work(struct mem_store *st, struct job *j)
+void
+mem_set_quota_work(struct mem_store *st, struct job *j)
 {
 	const struct model_op op = { .act = MODEL_SET_BUCKET_ATTRS, .version = STORE_VERSION_ANY };
 	struct version *b = mem_bucket(st, j->v);
@@ -123,17 +123,4 @@ set_work(struct mem_store *st, struct job *j)
 	row = quota_find(st->quotas, st->counter, j->v->bucket, j->v->bucket_len);
 	quota_bound(st->quotas, row, &j->max);
 	quota_unlock(st->quotas);
-}
-
-int
-mem_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
-		     struct store_bucket_set *op)
-{
-	struct job *j;
-	int r = mem_job_of_bucket(sp, name, len, &op->op, MEM_COMMIT, set_work, &j);
-
-	if (r < 0)
-		return r;
-	j->max = *max;
-	return mem_job_start(j);
 }

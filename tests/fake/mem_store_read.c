@@ -22,8 +22,8 @@ obj_state(struct store_obj *obj)
 	return (struct obj_state *)obj->priv;
 }
 
-static void
-open_work(struct mem_store *st, struct job *j)
+void
+mem_open_work(struct mem_store *st, struct job *j)
 {
 	struct version *want = j->v, *v = mem_object(st, want);
 
@@ -36,8 +36,8 @@ open_work(struct mem_store *st, struct job *j)
 	st->open_nr++;
 }
 
-static void
-open_part_work(struct mem_store *st, struct job *j)
+void
+mem_open_part_work(struct mem_store *st, struct job *j)
 {
 	struct version *want = j->v, *v;
 	struct mem_upload *u;
@@ -54,8 +54,8 @@ open_part_work(struct mem_store *st, struct job *j)
 	st->open_nr++;
 }
 
-static void
-open_finish(struct mem_store *st, struct job *j)
+void
+mem_open_finish(struct mem_store *st, struct job *j)
 {
 	struct store_obj *obj = container_of(j->op, struct store_obj, op);
 
@@ -78,49 +78,6 @@ mem_open_version(struct mem_store *st, struct store_obj *obj, struct version *v)
 	};
 	obj->part_nr = v->part_nr;
 	obj->is_open = true;
-}
-
-int
-mem_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
-{
-	struct job *j;
-	int r = mem_job_of_key(sp, k, NULL, &obj->op, MEM_OPEN, open_work, &j);
-
-	obj->is_open = false;
-	if (r < 0)
-		return r;
-	*obj_state(obj) = (struct obj_state){ 0 };
-	j->finish = open_finish;
-	j->is_quick = true;
-	return mem_job_start(j);
-}
-
-int
-mem_open_part(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-	      uint32_t number, bool is_second, struct store_obj *obj)
-{
-	struct job *j;
-	int r = mem_job_of_key(sp, k, id, &obj->op, MEM_OPEN, open_part_work, &j);
-
-	obj->is_open = false;
-	if (r < 0)
-		return r;
-	j->finish = open_finish;
-	j->is_quick = true;
-	j->len = number;
-	return mem_job_start(j);
-}
-
-int
-mem_open_to_read(struct store_port *sp, const struct store_key *k, uint64_t want, struct store_obj *obj)
-{
-	struct mem_store *st = mem_port(sp)->st;
-
-	pthread_mutex_lock(&st->lock);
-	st->to_read_nr++;
-	st->to_read_want = want;
-	pthread_mutex_unlock(&st->lock);
-	return mem_open(sp, k, obj);
 }
 
 void

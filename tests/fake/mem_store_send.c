@@ -509,14 +509,11 @@ begin(struct mem_port *from, struct mem_port *to, struct store_send *s)
 {
 	const struct store_key *k = &s->key;
 	struct send *sd;
-	int r = mem_key_check(k);
 
 	mem_on_port(to);
 	s->op.port = &to->base;
 	s->op.result = 0;
 	s->bytes = s->changes = 0;
-	if (r < 0)
-		return r;
 	if (!mem_member_has_slots(to->st))
 		return -EPERM;
 	if (from && !mem_member_owns(from->st, k) && !(s->is_repair && mem_member_owns(to->st, k)))
@@ -558,7 +555,7 @@ mem_copy_init(struct store_port *to, struct store_put *put, const struct store_k
 	      const uint8_t *upload_id, uint32_t number, uint64_t size_bytes)
 {
 	put->is_started = false;
-	if (mem_key_check(k) == 0 && mem_member_owns(mem_port(to)->st, k))
+	if (mem_member_owns(mem_port(to)->st, k))
 		return -EPERM;
 	return mem_put_begin(mem_port(to), put, k, size_bytes, upload_id, number, true);
 }

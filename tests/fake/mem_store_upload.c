@@ -112,8 +112,8 @@ mem_upload_get(struct mem_store *st, const struct version *like, const uint8_t *
 
 /* ---- begin, abort, stat ---- */
 
-static void
-create_work(struct mem_store *st, struct job *j)
+void
+mem_create_upload_work(struct mem_store *st, struct job *j)
 {
 	struct store_upload *up = container_of(j->op, struct store_upload, op);
 	struct mem_upload *u;
@@ -131,29 +131,13 @@ create_work(struct mem_store *st, struct job *j)
 	memcpy(u->bucket, v->bucket, u->bucket_len = v->bucket_len);
 	memcpy(u->key, v->key, u->key_len = v->key_len);
 	u->mtime_ns = clock_wall_ns();
-	u->attrs_len = j->len;
-	u->attrs = mem_copy_of(j->attrs, j->len);
+	u->attrs_len = j->c.attrs_len;
+	u->attrs = mem_copy_of(j->c.attrs, j->c.attrs_len);
 	mem_upload_enter(st, u);
 }
 
-int
-mem_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
-		  struct store_upload *u)
-{
-	struct job *j;
-	int r = attrs_len > STORE_ATTRS_MAX
-			? -EINVAL
-			: mem_job_of_key(sp, k, NULL, &u->op, MEM_COMMIT, create_work, &j);
-
-	if (r < 0)
-		return r;
-	j->attrs = attrs;
-	j->len = attrs_len;
-	return mem_job_start(j);
-}
-
-static void
-abort_work(struct mem_store *st, struct job *j)
+void
+mem_abort_upload_work(struct mem_store *st, struct job *j)
 {
 	struct model_answer a;
 
@@ -161,18 +145,8 @@ abort_work(struct mem_store *st, struct job *j)
 		mem_upload_drop(st, mem_upload_find(st, j->v, j->id));
 }
 
-int
-mem_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		 struct store_upload *u)
-{
-	struct job *j;
-	int r = mem_job_of_key(sp, k, id, &u->op, MEM_DELETE, abort_work, &j);
-
-	return r < 0 ? r : mem_job_start(j);
-}
-
-static void
-stat_work(struct mem_store *st, struct job *j)
+void
+mem_upload_stat_work(struct mem_store *st, struct job *j)
 {
 	struct store_stat *stat = container_of(j->op, struct store_stat, op);
 	struct mem_upload *u;
@@ -184,16 +158,6 @@ stat_work(struct mem_store *st, struct job *j)
 	stat->attrs_len = u->attrs_len;
 	if (u->attrs_len && j->len)
 		memcpy(j->to, u->attrs, u->attrs_len < j->len ? u->attrs_len : j->len);
-}
-
-int
-mem_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		void *attrs, uint32_t cap, struct store_stat *stat)
-{
-	struct job *j;
-	int r = mem_job_of_key(sp, k, id, &stat->op, MEM_STAT, stat_work, &j);
-
-	return r < 0 ? r : mem_stat_start(j, attrs, cap);
 }
 
 /* ---- completion ---- */
@@ -232,8 +196,8 @@ put_together(struct mem_store *st, struct mem_upload *u, struct store_complete *
 	v->crc64 = crc64_nvme(0, v->data, v->size_bytes);
 }
 
-static void
-complete_work(struct mem_store *st, struct job *j)
+void
+mem_complete_work(struct mem_store *st, struct job *j)
 {
 	struct store_complete *c = container_of(j->op, struct store_complete, op);
 	const struct model_op op = { .act = MODEL_COMPLETE, .pre = &c->pre, .complete = c, .adds_crc = true };
@@ -262,31 +226,10 @@ complete_work(struct mem_store *st, struct job *j)
 	st->commits++;
 }
 
-int
-mem_upload_complete(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		    struct store_complete *c)
-{
-	struct job *j;
-	int r = mem_key_check(k);
-
-	if (r < 0)
-		return r;
-	c->was_done = false;
-	c->version = c->size_bytes = c->crc64 = 0;
-	r = model_check_list(c);
-	if (r < 0) {
-		c->op.port = sp;
-		c->op.result = r;
-		return 1;
-	}
-	r = mem_job_of_key(sp, k, id, &c->op, MEM_COMMIT, complete_work, &j);
-	return r < 0 ? r : mem_job_start(j);
-}
-
 /* ---- listing ---- */
 
-static void
-parts_finish(struct mem_store *st, struct job *j)
+void
+mem_list_parts_finish(struct mem_store *st, struct job *j)
 {
 	struct store_part_list *pl = container_of(j->op, struct store_part_list, op);
 	struct version **page = calloc(STORE_PART_NR_MAX, sizeof(struct version *));
@@ -296,6 +239,7 @@ parts_finish(struct mem_store *st, struct job *j)
 
 	check(page && number);
 	pthread_mutex_lock(&st->lock);
+	pl->more = false;
 	pl->op.result = mem_upload_get(st, j->v, j->id, &u);
 	for (uint32_t i = pl->after + 1; u && i <= STORE_PART_NR_MAX; i++) {
 		if (!u->part[i])
@@ -331,23 +275,9 @@ parts_finish(struct mem_store *st, struct job *j)
 	free(number);
 }
 
-static void
-nothing(struct mem_store *st, struct job *j)
+void
+mem_list_parts_work(struct mem_store *st, struct job *j)
 {
-}
-
-int
-mem_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-	       struct store_part_list *pl)
-{
-	struct job *j;
-	int r = mem_job_of_key(sp, k, id, &pl->op, MEM_LIST, nothing, &j);
-
-	if (r < 0)
-		return r;
-	pl->more = false;
-	j->finish = parts_finish;
-	return mem_job_start(j);
 }
 
 static bool
@@ -433,7 +363,7 @@ mem_list_uploads(struct store_port *sp, struct store_list *ls)
 	    ls->after_len > STORE_KEY_MAX)
 		return -ENAMETOOLONG;
 	ls->more = false;
-	j = mem_job_new(p, &ls->op, MEM_LIST, nothing);
+	j = mem_job_new(p, &ls->op, MEM_LIST, mem_list_parts_work);
 	j->finish = uploads_finish;
 	return mem_job_start(j);
 }

@@ -76,14 +76,12 @@ mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key 
 	struct mem_store *st = p->st;
 	struct version *v;
 	struct put_state *ps;
-	int r = mem_key_check(k);
+	int r;
 
 	mem_on_port(p);
 	put->is_started = false;
 	put->size_bytes = put->crc64 = put->version = 0;
 	put->op.port = &p->base;
-	if (r < 0)
-		return r;
 	pthread_mutex_lock(&st->lock);
 	r = mem_fault_of(st, MEM_PUT_INIT);
 	if (!r && st->member && mem_member_failed(st))
@@ -386,8 +384,8 @@ mem_put_abort(struct store_port *sp, struct store_put *put)
 
 /* ---- delete, buckets ---- */
 
-static void
-delete_work(struct mem_store *st, struct job *j)
+void
+mem_delete_work(struct mem_store *st, struct job *j)
 {
 	struct model_answer a;
 
@@ -410,26 +408,31 @@ mem_drop_records(struct mem_store *st, const struct version *b)
 		mem_index_remove(st, st->index[i]);
 }
 
-static void
-make_bucket_work(struct mem_store *st, struct job *j)
+void
+mem_make_bucket_work(struct mem_store *st, struct job *j)
 {
 	struct version *b = j->v;
 	struct model_answer a;
 
+	b->mtime_ns = j->c.ctime_ns;
+	b->copies = j->c.copies;
+	free(b->attrs);
+	b->attrs = mem_copy_of(j->c.attrs, j->c.attrs_len);
+	b->attrs_len = j->c.attrs_len;
 	if (!mem_decide(st, j, (struct model_op){ .act = MODEL_MAKE_BUCKET }, &a))
 		return;
 	j->result = mem_quota_judge_bucket(st, b);
 	if (j->result < 0)
 		return;
 	b->refs++;
-	b->gate = j->is_gated ? -ENXIO : 0;
+	b->gate = j->c.is_gated ? -ENXIO : 0;
 	mem_index_set(st, b);
 	b->battrs_number = b->attrs_len ? ++st->number : 0;
 	mem_quota_bucket(st, b, true);
 }
 
-static void
-remove_bucket_work(struct mem_store *st, struct job *j)
+void
+mem_delete_bucket_work(struct mem_store *st, struct job *j)
 {
 	struct version *b = mem_bucket(st, j->v);
 	struct model_answer a;
@@ -442,115 +445,38 @@ remove_bucket_work(struct mem_store *st, struct job *j)
 	mem_index_remove(st, b);
 }
 
-int
-mem_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
-	   struct store_del *del)
-{
-	struct job *j;
-	int r = mem_job_of_key(sp, k, NULL, &del->op, MEM_DELETE, delete_work, &j);
-
-	if (r < 0)
-		return r;
-	if (pre)
-		j->pre = *pre;
-	return mem_job_start(j);
-}
-
-static void
-gate_work(struct mem_store *st, struct job *j)
+void
+mem_gate_bucket_work(struct mem_store *st, struct job *j)
 {
 	struct version *b = mem_bucket(st, j->v);
 	struct model_answer a;
 
-	if (j->gate != GATE_OPEN)
+	if (j->c.gate != GATE_OPEN)
 		mem_decide(st, j,
 			   (struct model_op){ .act = MODEL_CLOSE_BUCKET,
-					      .is_alone = j->gate == GATE_CLOSE_BARE },
+					      .is_alone = j->c.gate == GATE_CLOSE_BARE },
 			   &a);
 	if (b && j->result == 0)
-		b->gate = j->gate == GATE_OPEN ? 0 : -EAGAIN;
+		b->gate = j->c.gate == GATE_OPEN ? 0 : -EAGAIN;
 }
 
-static void
-copies_work(struct mem_store *st, struct job *j)
+void
+mem_set_copies_work(struct mem_store *st, struct job *j)
 {
 	struct version *b = mem_bucket(st, j->v);
 	struct model_answer a;
 
-	if (!mem_decide(st, j, (struct model_op){ .act = MODEL_SET_COPIES, .copies = j->copies }, &a))
+	if (!mem_decide(st, j, (struct model_op){ .act = MODEL_SET_COPIES, .copies = j->c.copies }, &a))
 		return;
 	mem_drop_records(st, b);
-	b->copies = j->copies;
+	b->copies = j->c.copies;
 	b->number = ++st->number;
 	if (b->battrs_number)
 		b->battrs_number = ++st->number;
 }
 
-int
-mem_bucket_make(struct store_port *sp, const char *name, size_t len, uint64_t ctime_ns,
-		const struct store_bucket_spec *spec, bool is_gated, struct store_del *op)
-{
-	struct job *j;
-	int r = mem_job_of_bucket(sp, name, len, &op->op, MEM_DELETE, make_bucket_work, &j);
-
-	if (r < 0)
-		return r;
-	j->v->mtime_ns = ctime_ns;
-	j->v->copies = spec->copies;
-	if (spec->attrs_len) {
-		j->v->attrs = mem_copy_of(spec->attrs, spec->attrs_len);
-		j->v->attrs_len = spec->attrs_len;
-	}
-	j->is_gated = is_gated;
-	return mem_job_start(j);
-}
-
-int
-mem_bucket_gate(struct store_port *sp, const char *name, size_t len, enum store_gate gate,
-		struct store_del *op)
-{
-	struct job *j;
-	int r = mem_job_of_bucket(sp, name, len, &op->op, MEM_STAT, gate_work, &j);
-
-	if (r < 0)
-		return r;
-	j->gate = gate;
-	return mem_job_start(j);
-}
-
-int
-mem_bucket_set_copies(struct store_port *sp, const char *name, size_t len, unsigned copies,
-		      struct store_del *op)
-{
-	struct job *j;
-	int r = mem_job_of_bucket(sp, name, len, &op->op, MEM_DELETE, copies_work, &j);
-
-	if (r < 0)
-		return r;
-	j->copies = copies;
-	return mem_job_start(j);
-}
-
-int
-mem_bucket_create(struct store_port *sp, const char *name, size_t len, const struct store_bucket_spec *spec,
-		  struct store_del *op)
-{
-	const struct store_bucket_spec one = { 1, spec->attrs, spec->attrs_len };
-
-	return spec->copies > 1 ? -EDOM : mem_bucket_make(sp, name, len, clock_wall_ns(), &one, false, op);
-}
-
-int
-mem_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op)
-{
-	struct job *j;
-	int r = mem_job_of_bucket(sp, name, len, &op->op, MEM_DELETE, remove_bucket_work, &j);
-
-	return r < 0 ? r : mem_job_start(j);
-}
-
-static void
-head_work(struct mem_store *st, struct job *j)
+void
+mem_bucket_head_work(struct mem_store *st, struct job *j)
 {
 	struct store_stat *stat = container_of(j->op, struct store_stat, op);
 	struct version *v = mem_bucket(st, j->v);
@@ -561,13 +487,4 @@ head_work(struct mem_store *st, struct job *j)
 	stat->ctime_ns = v->mtime_ns;
 	stat->copies = v->copies;
 	quota_fill_stat(st->quotas, v->bucket, v->bucket_len, stat);
-}
-
-int
-mem_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *stat)
-{
-	struct job *j;
-	int r = mem_job_of_bucket(sp, name, len, &stat->op, MEM_STAT, head_work, &j);
-
-	return r < 0 ? r : mem_stat_start(j, NULL, 0);
 }

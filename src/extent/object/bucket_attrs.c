@@ -116,12 +116,12 @@ extent_set_quota(struct store_port *sp, const struct store_change *sc, struct st
 }
 
 int
-extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
-			struct store_stat *st)
+extent_bucket_get_attrs(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
+	struct store_stat *st = container_of(op, struct store_stat, op);
 	struct extent_port *p = extent_port(sp);
 	uint8_t bucket[1 + STORE_BUCKET_MAX], key[1 + STORE_BUCKET_MAX + 2];
-	int bucket_len = key_bucket(bucket, name, len);
+	int bucket_len = key_bucket(bucket, l->key.bucket, l->key.bucket_len);
 	uint32_t total = 0;
 	const struct rec *b = NULL;
 	const struct tree *t;
@@ -156,9 +156,9 @@ extent_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, voi
 		}
 		if (c.key[key_len - 1] == '0')
 			st->version = r->version;
-		if (total < cap)
-			memcpy((char *)attrs + total, rec_attrs(r),
-			       r->attrs_len < cap - total ? r->attrs_len : cap - total);
+		if (total < l->cap)
+			memcpy((char *)l->attrs + total, rec_attrs(r),
+			       r->attrs_len < l->cap - total ? r->attrs_len : l->cap - total);
 		total += r->attrs_len;
 	}
 	st->attrs_len = total;

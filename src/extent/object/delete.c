@@ -237,15 +237,16 @@ stat_finished(struct extent_port *p, struct store_stat *st, int result)
 }
 
 int
-extent_bucket_head(struct store_port *sp, const char *name, size_t name_len, struct store_stat *st)
+extent_bucket_head(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
+	struct store_stat *st = container_of(op, struct store_stat, op);
 	struct extent_port *p = extent_port(sp);
-	const struct rec *r = bucket_find(p, name, name_len);
+	const struct rec *r = bucket_find(p, l->key.bucket, l->key.bucket_len);
 
 	if (!r)
 		return stat_finished(p, st, -ENXIO);
 	st->ctime_ns = r->mtime_ns;
 	st->copies = rec_copies(r);
-	quota_fill_stat(p->vp.vol->quotas, name, name_len, st);
+	quota_fill_stat(p->vp.vol->quotas, l->key.bucket, l->key.bucket_len, st);
 	return stat_finished(p, st, 0);
 }

@@ -11,9 +11,6 @@
 
 #include "extent/object/port.h"
 
-int extent_open(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-int extent_open_part(struct store_port *p, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		     uint32_t number, bool is_second, struct store_obj *obj);
 void extent_close(struct store_port *p, struct store_obj *obj);
 uint32_t extent_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			  uint32_t *ret_skew);
@@ -41,20 +38,21 @@ int extent_make_bucket(struct store_port *p, const struct store_change *c, struc
 int extent_gate_bucket(struct store_port *p, const struct store_change *c, struct store_op *op);
 int extent_set_copies(struct store_port *p, const struct store_change *c, struct store_op *op);
 
-/* ---- look-ups and lists ---- */
+/* ---- the look-ups of extent_look(), one for each kind ---- */
 
-int extent_upload_stat(struct store_port *p, const struct store_key *k,
-		       const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
-		       struct store_stat *st);
+int extent_open(struct store_port *p, const struct store_look *l, struct store_op *op);
+int extent_open_part(struct store_port *p, const struct store_look *l, struct store_op *op);
+int extent_upload_stat(struct store_port *p, const struct store_look *l, struct store_op *op);
+int extent_list_parts(struct store_port *p, const struct store_look *l, struct store_op *op);
+int extent_bucket_head(struct store_port *p, const struct store_look *l, struct store_op *op);
+int extent_bucket_get_attrs(struct store_port *p, const struct store_look *l, struct store_op *op);
+
+/* ---- parts and lists ---- */
+
 int extent_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
-int extent_list_parts(struct store_port *p, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
 int extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
 int extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
-int extent_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
-int extent_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-			    struct store_stat *st);
 int extent_list(struct store_port *p, struct store_list *ls);
 int extent_list_uploads(struct store_port *p, struct store_list *ls);
 

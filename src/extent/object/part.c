@@ -79,13 +79,13 @@ on_turn(struct msg *m)
 }
 
 int
-extent_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		  struct store_part_list *pl)
+extent_list_parts(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
+	struct store_part_list *pl = container_of(op, struct store_part_list, op);
 	struct extent_port *p = extent_port(sp);
 	struct parts_int *li = (struct parts_int *)pl->priv;
 	uint8_t key[KEY_BYTES_MAX];
-	int len = key_upload(key, k, id);
+	int len = key_upload(key, &l->key, l->id);
 	const struct rec *r;
 
 	if (len < 0)
@@ -96,7 +96,7 @@ extent_list_parts(struct store_port *sp, const struct store_key *k, const uint8_
 	if (pl->op.result < 0)
 		return 1;
 	*li = (struct parts_int){ .port = p, .vol = p->vp.vol, .at = pl->after };
-	memcpy(li->id, id, CHUNK_ID_BYTES);
+	memcpy(li->id, l->id, CHUNK_ID_BYTES);
 	if (slice(pl, li)) {
 		pl->op.result = (int)li->given;
 		return 1;

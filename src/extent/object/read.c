@@ -52,8 +52,10 @@ open_record(struct store_obj *obj, struct vol *vol, struct rec *r)
 }
 
 int
-extent_open(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
+extent_open(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
+	struct store_obj *obj = container_of(op, struct store_obj, op);
+	const struct store_key *k = &l->key;
 	struct extent_port *p = extent_port(sp);
 	struct vol *vol = p->vp.vol;
 	uint8_t key[KEY_BYTES_MAX], bucket[1 + STORE_BUCKET_MAX];
@@ -74,26 +76,24 @@ extent_open(struct store_port *sp, const struct store_key *k, struct store_obj *
 }
 
 int
-extent_open_part(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		 uint32_t number, bool is_second, struct store_obj *obj)
+extent_open_part(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
+	struct store_obj *obj = container_of(op, struct store_obj, op);
 	struct extent_port *p = extent_port(sp);
 	struct vol *vol = p->vp.vol;
 	uint8_t key[KEY_BYTES_MAX];
 	const struct rec *upload;
-	int len = key_upload(key, k, id), e;
+	int len = key_upload(key, &l->key, l->id), e;
 	struct rec *r;
 
 	obj->op.port = &p->base;
 	obj->is_open = false;
 	if (len < 0)
 		return len;
-	if (is_second)
-		return -ENODATA;
 	e = upload_find(vol, key, (size_t)len, &upload);
 	if (e < 0)
 		return finished(&obj->op, e);
-	r = tree_get(vol->tree, key, (size_t)key_part(key, id, number));
+	r = tree_get(vol->tree, key, (size_t)key_part(key, l->id, l->number));
 	return r ? open_record(obj, vol, r) : finished(&obj->op, -ENOENT);
 }
 

@@ -36,12 +36,12 @@ upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct
 }
 
 int
-extent_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		   void *attrs, uint32_t cap, struct store_stat *st)
+extent_upload_stat(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
+	struct store_stat *st = container_of(op, struct store_stat, op);
 	struct extent_port *p = extent_port(sp);
 	uint8_t key[KEY_BYTES_MAX];
-	int len = key_upload(key, k, id), e;
+	int len = key_upload(key, &l->key, l->id), e;
 	const struct rec *r;
 
 	e = len < 0 ? len : upload_find(p->vp.vol, key, (size_t)len, &r);
@@ -49,8 +49,8 @@ extent_upload_stat(struct store_port *sp, const struct store_key *k, const uint8
 		return stat_finished(p, st, e);
 	st->ctime_ns = r->mtime_ns;
 	st->attrs_len = r->attrs_len;
-	if (cap && r->attrs_len)
-		memcpy(attrs, rec_attrs(r), r->attrs_len < cap ? r->attrs_len : cap);
+	if (l->cap && r->attrs_len)
+		memcpy(l->attrs, rec_attrs(r), r->attrs_len < l->cap ? r->attrs_len : l->cap);
 	return stat_finished(p, st, 0);
 }
 

@@ -329,21 +329,22 @@ bucket_op_new(struct rport *p, const char *name, size_t len, struct store_del *o
 }
 
 int
-rstore_bucket_create(struct store_port *sp, const char *name, size_t len,
-		     const struct store_bucket_spec *spec, struct store_del *op)
+rstore_bucket_create(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
+	const char *name = c->key.bucket;
+	size_t len = c->key.bucket_len;
 	struct rport *p = rport(sp);
 	struct bucket_op *bo;
 	int e;
 
 	/* The cluster decides how many replicas a pool has. */
-	if (spec->copies > 1)
+	if (c->copies > 1)
 		return -EOPNOTSUPP;
-	op->op.port = sp;
-	bo = bucket_op_new(p, name, len, op, p->st->index_shards);
+	op->port = sp;
+	bo = bucket_op_new(p, name, len, container_of(op, struct store_del, op), p->st->index_shards);
 	if (!bo)
 		return -ENOMEM;
-	e = usage_plan_bucket(p->st, name, len, spec->attrs_len, &bo->plan);
+	e = usage_plan_bucket(p->st, name, len, c->attrs_len, &bo->plan);
 	if (e == 0)
 		e = gateway_id(p->st, &bo->row.uid);
 	if (e < 0) {
@@ -352,8 +353,8 @@ rstore_bucket_create(struct store_port *sp, const char *name, size_t len,
 		return e;
 	}
 	gateway_id_over(p->st, bo->row.uid);
-	bo->attrs = spec->attrs;
-	bo->attrs_len = spec->attrs_len;
+	bo->attrs = c->attrs;
+	bo->attrs_len = c->attrs_len;
 	bo->row.state = BUCKET_MAKING;
 	bo->row.ctime_ns = clock_wall_ns();
 	bo->row.version = bo->row.ctime_ns;
@@ -605,12 +606,13 @@ on_ending(struct txn *t)
 }
 
 int
-rstore_bucket_delete(struct store_port *sp, const char *name, size_t len, struct store_del *op)
+rstore_bucket_delete(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct rport *p = rport(sp);
-	struct bucket_op *bo = bucket_op_new(p, name, len, op, 0);
+	struct bucket_op *bo =
+		bucket_op_new(p, c->key.bucket, c->key.bucket_len, container_of(op, struct store_del, op), 0);
 
-	op->op.port = sp;
+	op->port = sp;
 	if (!bo)
 		return -ENOMEM;
 	bo->row.version = clock_wall_ns();

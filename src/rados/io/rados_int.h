@@ -591,16 +591,11 @@ bool table_decide(struct txn *t, const struct model_op *op, struct model_answer 
 
 /* ---- bucket.c, table.c: calls of store.h ---- */
 
-int rstore_bucket_create(struct store_port *p, const char *name, size_t len,
-			 const struct store_bucket_spec *spec, struct store_del *op);
-int rstore_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op);
-int rstore_bucket_head(struct store_port *p, const char *name, size_t len, struct store_stat *st);
+int rstore_bucket_create(struct store_port *p, const struct store_change *c, struct store_op *op);
+int rstore_bucket_delete(struct store_port *p, const struct store_change *c, struct store_op *op);
+int rstore_bucket_look(struct store_port *p, const struct store_look *l, struct store_op *op);
 bool rstore_bucket_was_there(struct store_port *p, const char *name, size_t len);
-int rstore_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
-			    const void *attrs, uint32_t attrs_len, struct store_bucket_set *op);
-int rstore_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
-			    struct store_bucket_set *op);
-int rstore_bucket_get_attrs(struct store_port *p, const char *name, size_t len, void *attrs, uint32_t cap,
-			    struct store_stat *st);
+int rstore_bucket_set_attrs(struct store_port *p, const struct store_change *c, struct store_op *op);
+int rstore_bucket_set_quota(struct store_port *p, const struct store_change *c, struct store_op *op);
 
 #endif

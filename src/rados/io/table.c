@@ -154,35 +154,29 @@ on_look_over(struct txn *t)
 	rop_end(p, op, result);
 }
 
-static int
-start_look(struct store_port *sp, const char *name, size_t len, struct store_stat *st, bool with_attrs,
-	   void *attrs, uint32_t cap)
+int
+rstore_bucket_look(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
+	const struct store_key *k = &l->key;
 	struct rport *p = rport(sp);
 	struct bucket_look *bl = calloc(1, sizeof *bl);
 
-	st->op.port = sp;
-	if (!bl || table_add_key(&bl->txn, 'b', name, len) < 0 ||
-	    (with_attrs && table_add_key(&bl->txn, 'a', name, len) < 0)) {
+	op->port = sp;
+	if (!bl || table_add_key(&bl->txn, 'b', k->bucket, k->bucket_len) < 0 ||
+	    (l->kind == LOOK_BUCKET_ATTRS && table_add_key(&bl->txn, 'a', k->bucket, k->bucket_len) < 0)) {
 		if (bl)
 			txn_fini(&bl->txn);
 		free(bl);
 		return -ENOMEM;
 	}
-	bl->stat = st;
-	bl->attrs = attrs;
-	bl->cap = cap;
+	bl->stat = container_of(op, struct store_stat, op);
+	bl->attrs = l->attrs;
+	bl->cap = l->cap;
 	bl->txn.decide = decide_look;
 	bl->txn.over = on_look_over;
 	p->inflight++;
 	txn_start(p, &bl->txn);
 	return 0;
-}
-
-int
-rstore_bucket_head(struct store_port *sp, const char *name, size_t len, struct store_stat *st)
-{
-	return start_look(sp, name, len, st, false, NULL, 0);
 }
 
 bool
@@ -194,13 +188,6 @@ rstore_bucket_was_there(struct store_port *sp, const char *name, size_t len)
 	if (rb)
 		rbucket_release(rb);
 	return was;
-}
-
-int
-rstore_bucket_get_attrs(struct store_port *sp, const char *name, size_t len, void *attrs, uint32_t cap,
-			struct store_stat *st)
-{
-	return start_look(sp, name, len, st, true, attrs, cap);
 }
 
 /* ---- attributes ---- */
@@ -260,24 +247,24 @@ on_attrs_over(struct txn *t)
 }
 
 int
-rstore_bucket_set_attrs(struct store_port *sp, const char *name, size_t len, uint64_t version,
-			const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
+rstore_bucket_set_attrs(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
+	const struct store_key *k = &c->key;
 	struct rport *p = rport(sp);
 	struct battrs_op *bo = calloc(1, sizeof *bo);
 
-	op->op.port = sp;
-	if (!bo || table_add_key(&bo->txn, 'b', name, len) < 0 ||
-	    table_add_key(&bo->txn, 'a', name, len) < 0) {
+	op->port = sp;
+	if (!bo || table_add_key(&bo->txn, 'b', k->bucket, k->bucket_len) < 0 ||
+	    table_add_key(&bo->txn, 'a', k->bucket, k->bucket_len) < 0) {
 		if (bo)
 			txn_fini(&bo->txn);
 		free(bo);
 		return -ENOMEM;
 	}
-	bo->op = op;
-	bo->version = version;
-	bo->attrs = attrs;
-	bo->attrs_len = attrs_len;
+	bo->op = container_of(op, struct store_bucket_set, op);
+	bo->version = c->version;
+	bo->attrs = c->attrs;
+	bo->attrs_len = c->attrs_len;
 	bo->txn.decide = decide_attrs;
 	bo->txn.over = on_attrs_over;
 	p->inflight++;
@@ -334,22 +321,22 @@ on_bound_over(struct txn *t)
 }
 
 int
-rstore_bucket_set_quota(struct store_port *sp, const char *name, size_t len, const struct store_use *max,
-			struct store_bucket_set *op)
+rstore_bucket_set_quota(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
+	const struct store_key *k = &c->key;
 	struct rport *p = rport(sp);
 	struct bound_op *bo = calloc(1, sizeof *bo);
 
-	op->op.port = sp;
-	if (!bo || table_add_key(&bo->txn, 'b', name, len) < 0 ||
-	    table_add_key(&bo->txn, 'q', name, len) < 0) {
+	op->port = sp;
+	if (!bo || table_add_key(&bo->txn, 'b', k->bucket, k->bucket_len) < 0 ||
+	    table_add_key(&bo->txn, 'q', k->bucket, k->bucket_len) < 0) {
 		if (bo)
 			txn_fini(&bo->txn);
 		free(bo);
 		return -ENOMEM;
 	}
-	bo->op = op;
-	bo->max = *max;
+	bo->op = container_of(op, struct store_bucket_set, op);
+	bo->max = *c->max;
 	bo->txn.decide = decide_bound;
 	bo->txn.over = on_bound_over;
 	p->inflight++;

@@ -68,16 +68,15 @@ on_change_over(struct txn *t)
 	rop_end(p, op, result);
 }
 
-/* Begins a change of an object. The precondition and the names are copied. */
-static int
-start_change(struct store_port *sp, const struct store_key *k, struct store_del *del,
-	     const struct model_op *op, const void *attrs, uint32_t attrs_len)
+/* The precondition and the names are copied. */
+int
+rstore_change_object(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct rport *p = rport(sp);
-	struct change_op *co = txn_op_new(sizeof *co, offsetof(struct change_op, txn), k);
+	struct change_op *co = txn_op_new(sizeof *co, offsetof(struct change_op, txn), &c->key);
 	int e = co ? txn_add_object(&co->txn) : -ENOMEM;
 
-	del->op.port = sp;
+	op->port = sp;
 	if (e == 0)
 		e = gateway_id(p->st, &co->id);
 	if (e < 0) {
@@ -86,32 +85,18 @@ start_change(struct store_port *sp, const struct store_key *k, struct store_del 
 		free(co);
 		return e;
 	}
-	co->del = del;
-	co->op = *op;
-	if (op->pre) {
-		co->pre = *op->pre;
+	co->del = container_of(op, struct store_del, op);
+	co->op.act = c->act == ACT_DELETE ? MODEL_DELETE : MODEL_SET_ATTRS;
+	co->op.version = c->version;
+	if (c->pre) {
+		co->pre = *c->pre;
 		co->op.pre = &co->pre;
 	}
-	co->attrs = attrs;
-	co->attrs_len = attrs_len;
+	co->attrs = c->attrs;
+	co->attrs_len = c->attrs_len;
 	co->txn.decide = decide_change;
 	co->txn.over = on_change_over;
 	p->inflight++;
 	txn_start(p, &co->txn);
 	return 0;
-}
-
-int
-rstore_delete(struct store_port *sp, const struct store_key *k, const struct store_pre *pre,
-	      struct store_del *del)
-{
-	return start_change(sp, k, del, &(struct model_op){ .act = MODEL_DELETE, .pre = pre }, NULL, 0);
-}
-
-int
-rstore_set_attrs(struct store_port *sp, const struct store_key *k, uint64_t version, const void *attrs,
-		 uint32_t attrs_len, struct store_del *op)
-{
-	return start_change(sp, k, op, &(struct model_op){ .act = MODEL_SET_ATTRS, .version = version },
-			    attrs, attrs_len);
 }

@@ -487,43 +487,34 @@ decide_close(struct txn *t)
 	return set_upload(t, &rows.upload);
 }
 
-static int
-start_close(struct rport *p, const struct store_key *k, const uint8_t *id, struct store_complete *c,
-	    struct store_upload *u)
+int
+rstore_upload_close(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
-	struct close_op *co = txn_op_new(sizeof *co, offsetof(struct close_op, txn), k);
-	int e = co ? gateway_id(p->st, &co->act) : -ENOMEM;
+	bool completes = sc->act == ACT_COMPLETE;
+	struct store_complete *c = completes ? container_of(op, struct store_complete, op) : NULL;
+	struct rport *p = rport(sp);
+	struct close_op *co;
+	int e;
 
+	op->port = sp;
+	if (c) {
+		c->was_done = false;
+		c->version = c->size_bytes = c->crc64 = 0;
+		op->result = model_check_list(c);
+		if (op->result < 0)
+			return 1;
+	}
+	co = txn_op_new(sizeof *co, offsetof(struct close_op, txn), &sc->key);
+	e = co ? gateway_id(p->st, &co->act) : -ENOMEM;
 	if (e < 0) {
 		free(co);
 		return e;
 	}
 	co->port = p;
 	co->c = c;
-	co->u = u;
-	memcpy(co->id, id, sizeof co->id);
+	co->u = completes ? NULL : container_of(op, struct store_upload, op);
+	memcpy(co->id, sc->id, sizeof co->id);
 	p->inflight++;
 	change(co, decide_close, on_first);
 	return 0;
-}
-
-int
-rstore_upload_abort(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		    struct store_upload *u)
-{
-	u->op.port = sp;
-	return start_close(rport(sp), k, id, NULL, u);
-}
-
-int
-rstore_upload_complete(struct store_port *sp, const struct store_key *k,
-		       const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c)
-{
-	c->op.port = sp;
-	c->was_done = false;
-	c->version = c->size_bytes = c->crc64 = 0;
-	c->op.result = model_check_list(c);
-	if (c->op.result < 0)
-		return 1;
-	return start_close(rport(sp), k, id, c, NULL);
 }

@@ -183,14 +183,13 @@ on_open_over(struct txn *t)
 		open_end(oo, t->result);
 }
 
-static int
-open_object(struct store_port *sp, const struct store_key *k, struct store_obj *obj, bool is_to_read,
-	    uint64_t want)
+int
+rstore_open_object(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct rport *p = rport(sp);
-	struct open_op *oo = txn_op_new(sizeof *oo, offsetof(struct open_op, txn), k);
+	struct open_op *oo = txn_op_new(sizeof *oo, offsetof(struct open_op, txn), &l->key);
 
-	obj->op.port = sp;
+	op->port = sp;
 	if (!oo)
 		return -ENOMEM;
 	oo->o = calloc(1, sizeof *oo->o);
@@ -200,29 +199,17 @@ open_object(struct store_port *sp, const struct store_key *k, struct store_obj *
 		return -ENOMEM;
 	}
 	oo->o->port = p;
-	oo->obj = obj;
-	oo->is_to_read = is_to_read;
+	oo->obj = container_of(op, struct store_obj, op);
+	oo->is_to_read = l->is_to_read;
 	oo->txn.is_read = true;
 	oo->txn.decide = decide_open;
 	oo->txn.over = on_open_over;
 	p->inflight++;
 	txn_start(p, &oo->txn);
 	/* The transaction ends after this function. */
-	if (is_to_read)
-		oo->o->ahead = ahead_begin(&oo->txn, want);
+	if (l->is_to_read)
+		oo->o->ahead = ahead_begin(&oo->txn, l->want);
 	return 0;
-}
-
-int
-rstore_open_object(struct store_port *sp, const struct store_key *k, struct store_obj *obj)
-{
-	return open_object(sp, k, obj, false, 0);
-}
-
-int
-rstore_open_to_read(struct store_port *sp, const struct store_key *k, uint64_t want, struct store_obj *obj)
-{
-	return open_object(sp, k, obj, true, want);
 }
 
 void

@@ -85,8 +85,7 @@ decide_create(struct txn *t)
 }
 
 int
-rstore_upload_create(struct store_port *sp, const struct store_key *k, const void *attrs, uint32_t attrs_len,
-		     struct store_upload *u)
+rstore_upload_create(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct rport *p = rport(sp);
 	struct upload_op *uo;
@@ -95,19 +94,17 @@ rstore_upload_create(struct store_port *sp, const struct store_key *k, const voi
 	struct rid id;
 	int e;
 
-	u->op.port = sp;
-	if (attrs_len > STORE_ATTRS_MAX)
-		return -EINVAL;
+	op->port = sp;
 	e = gateway_id(p->st, &id);
 	if (e < 0)
 		return e;
 	gateway_id_over(p->st, id);
-	uo = txn_op_new(sizeof *uo, offsetof(struct upload_op, txn), k);
+	uo = txn_op_new(sizeof *uo, offsetof(struct upload_op, txn), &c->key);
 	if (!uo)
 		return -ENOMEM;
-	uo->u = u;
-	uo->attrs = attrs;
-	uo->attrs_len = attrs_len;
+	uo->u = container_of(op, struct store_upload, op);
+	uo->attrs = c->attrs;
+	uo->attrs_len = c->attrs_len;
 	uo->ctime_ns = clock_wall_ns();
 	/* The ids of all gateways sort by the time of creation, and are unique. */
 	time = htobe64(uo->ctime_ns);
@@ -116,7 +113,7 @@ rstore_upload_create(struct store_port *sp, const struct store_key *k, const voi
 	memcpy(uo->id + 8, &half, 4);
 	half = htobe32((uint32_t)id.counter);
 	memcpy(uo->id + 12, &half, 4);
-	return start(p, uo, k, decide_create);
+	return start(p, uo, &c->key, decide_create);
 }
 
 static enum txn_say
@@ -136,19 +133,18 @@ decide_stat(struct txn *t)
 }
 
 int
-rstore_upload_stat(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		   void *attrs, uint32_t cap, struct store_stat *st)
+rstore_upload_stat(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
-	struct upload_op *uo = txn_op_new(sizeof *uo, offsetof(struct upload_op, txn), k);
+	struct upload_op *uo = txn_op_new(sizeof *uo, offsetof(struct upload_op, txn), &l->key);
 
-	st->op.port = sp;
+	op->port = sp;
 	if (!uo)
 		return -ENOMEM;
-	uo->stat = st;
-	uo->to = attrs;
-	uo->cap = attrs ? cap : 0;
-	memcpy(uo->id, id, sizeof uo->id);
-	return start(rport(sp), uo, k, decide_stat);
+	uo->stat = container_of(op, struct store_stat, op);
+	uo->to = l->attrs;
+	uo->cap = l->attrs ? l->cap : 0;
+	memcpy(uo->id, l->id, sizeof uo->id);
+	return start(rport(sp), uo, &l->key, decide_stat);
 }
 
 /* ---- list ---- */
@@ -282,21 +278,21 @@ start_parts(struct parts_op *po, void (*over)(struct txn *t))
 }
 
 int
-rstore_list_parts(struct store_port *sp, const struct store_key *k, const uint8_t id[STORE_UPLOAD_ID_BYTES],
-		  struct store_part_list *pl)
+rstore_list_parts(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
-	struct parts_op *po = txn_op_new(sizeof *po, offsetof(struct parts_op, txn), k);
+	struct store_part_list *pl = container_of(op, struct store_part_list, op);
+	struct parts_op *po = txn_op_new(sizeof *po, offsetof(struct parts_op, txn), &l->key);
 	int e;
 
-	pl->op.port = sp;
+	op->port = sp;
 	pl->more = false;
 	if (!po)
 		return -ENOMEM;
 	po->port = rport(sp);
 	po->pl = pl;
-	memcpy(po->id, id, sizeof po->id);
-	key_part(po->prefix, id, 0);
-	key_part(po->after, id, pl->after);
+	memcpy(po->id, l->id, sizeof po->id);
+	key_part(po->prefix, l->id, 0);
+	key_part(po->after, l->id, pl->after);
 	po->port->inflight++;
 	e = start_parts(po, on_parts_looked);
 	if (e < 0) {

@@ -110,9 +110,7 @@ void ahead_end(struct rport *p);
 
 /* ---- calls of store.h, by file ---- */
 
-int rstore_open_object(struct store_port *p, const struct store_key *k, struct store_obj *obj);
-int rstore_open_to_read(struct store_port *p, const struct store_key *k, uint64_t want,
-			struct store_obj *obj);
+int rstore_open_object(struct store_port *p, const struct store_look *l, struct store_op *op);
 void rstore_close_object(struct store_port *p, struct store_obj *obj);
 uint32_t rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap,
 			  uint32_t *ret_skew);
@@ -132,22 +130,14 @@ bool rstore_write_cancel(struct store_port *p, struct store_write *w);
 int rstore_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
 void rstore_put_abort(struct store_port *p, struct store_put *put);
 
-int rstore_delete(struct store_port *p, const struct store_key *k, const struct store_pre *pre,
-		  struct store_del *del);
-int rstore_set_attrs(struct store_port *p, const struct store_key *k, uint64_t version, const void *attrs,
-		     uint32_t attrs_len, struct store_del *op);
+/* Deletes an object, or replaces its attributes. */
+int rstore_change_object(struct store_port *p, const struct store_change *c, struct store_op *op);
 
-int rstore_upload_create(struct store_port *p, const struct store_key *k, const void *attrs,
-			 uint32_t attrs_len, struct store_upload *u);
-int rstore_upload_abort(struct store_port *p, const struct store_key *k,
-			const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_upload *u);
-int rstore_upload_stat(struct store_port *p, const struct store_key *k,
-		       const uint8_t id[STORE_UPLOAD_ID_BYTES], void *attrs, uint32_t cap,
-		       struct store_stat *st);
-int rstore_upload_complete(struct store_port *p, const struct store_key *k,
-			   const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_complete *c);
-int rstore_list_parts(struct store_port *p, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_part_list *pl);
+int rstore_upload_create(struct store_port *p, const struct store_change *c, struct store_op *op);
+int rstore_upload_stat(struct store_port *p, const struct store_look *l, struct store_op *op);
+/* Aborts or completes an upload. */
+int rstore_upload_close(struct store_port *p, const struct store_change *c, struct store_op *op);
+int rstore_list_parts(struct store_port *p, const struct store_look *l, struct store_op *op);
 
 int rstore_list(struct store_port *p, struct store_list *ls);
 int rstore_list_uploads(struct store_port *p, struct store_list *ls);
