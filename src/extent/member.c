@@ -141,7 +141,6 @@ const struct store_member_ops extent_member_ops = {
 	.walk = extent_walk,
 	.send = extent_send,
 	.remove = extent_remove,
-	.copy_init = extent_copy_init,
 	.copy_commit = extent_copy_commit,
 	.open_put = extent_open_put,
 	.slots = extent_slots,

@@ -111,6 +111,7 @@ fill(struct merge *m, int i)
 
 	*ls = (struct store_list){ .op.done = on_filled,
 				   .bucket = m->ls->bucket,
+				   .of_uploads = m->ls->of_uploads,
 				   .prefix = m->ls->prefix,
 				   .after = m->is_first ? m->ls->after : m->name,
 				   .delimiter = m->ls->delimiter,

@@ -171,7 +171,6 @@ begin(struct key_op *ko)
 {
 	struct carry *c = container_of(ko, struct carry, ko);
 	struct set_port *p = ko->port;
-	const struct store_put_args *a = &c->args;
 	int r;
 	struct store_port *e = set_port_to_write(port_base(p), &ko->key, &r);
 
@@ -183,8 +182,7 @@ begin(struct key_op *ko)
 		return;
 	}
 	if (e)
-		r = set_engine_put_init(p, e, &c->put, &ko->key, a->upload_id, a->part_number,
-					c->obj.size_bytes);
+		r = set_engine_put_init(p, e, &c->put, &c->args.spec);
 	if (r < 0) {
 		end(c, r);
 		return;
@@ -236,7 +234,7 @@ carry(struct set_port *p, struct store_put *put, struct carry *before)
 		free(c);
 		return false;
 	}
-	key_op_init(&c->ko, p, &c->args.key);
+	key_op_init(&c->ko, p, &c->args.spec.key);
 	port_pin(p);
 	begin(&c->ko);
 	return true;

@@ -29,10 +29,9 @@ static void give(struct key_change *c);
 
 int
 set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
-		    const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes)
+		    const struct store_put_spec *spec)
 {
-	int r = id ? e->ops->put_init_part(e, put, k, id, number, size_bytes)
-		   : e->ops->put_init(e, put, k, size_bytes);
+	int r = e->ops->put_init(e, put, spec);
 
 	put->carrier = port_carrier(p);
 	return r;
@@ -42,7 +41,7 @@ set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *
  * PUT on the secondary, which is becoming the primary; the commit then waits until this engine is the
  * primary. Returns 0 or -errno. */
 static int
-init_first(struct key_change *c, const uint8_t *id, uint32_t number, uint64_t size_bytes)
+init_first(struct key_change *c, const struct store_put_spec *spec)
 {
 	struct set_port *p = c->ko.port;
 	const struct store_key *k = &c->ko.key;
@@ -55,12 +54,11 @@ init_first(struct key_change *c, const uint8_t *id, uint32_t number, uint64_t si
 
 		c->first = set_primary(s, k);
 		if (e)
-			r = set_engine_put_init(p, e, &c->u.put, k, id, number, size_bytes);
+			r = set_engine_put_init(p, e, &c->u.put, spec);
 		if (r == -EROFS && set_has_failed(s, c->first) && second != SET_NOWHERE &&
 		    !set_is_read_only(s)) {
 			c->first = second;
-			r = set_engine_put_init(p, port_engine(p, second), &c->u.put, k, id, number,
-						size_bytes);
+			r = set_engine_put_init(p, port_engine(p, second), &c->u.put, spec);
 		}
 	}
 	return r;
@@ -76,7 +74,7 @@ has_no_room(const struct copy *cp, int error)
 /* Begins the copy on the secondary. After an error the copy is made at the commit instead; only after -ENOSPC
  * the PUT fails. */
 static int
-init_copy(struct key_change *c, const uint8_t *id, uint32_t number, uint64_t size_bytes)
+init_copy(struct key_change *c, const struct store_put_spec *spec)
 {
 	struct set_port *p = c->ko.port;
 	int engine = set_secondary(port_set(p), &c->ko.key), r;
@@ -86,7 +84,7 @@ init_copy(struct key_change *c, const uint8_t *id, uint32_t number, uint64_t siz
 
 	if (!cp)
 		return 0;
-	r = e->ops->member->copy_init(e, &cp->put, &c->ko.key, id, number, size_bytes);
+	r = e->ops->put_init(e, &cp->put, spec);
 	if (has_no_room(cp, r)) {
 		copy_drop(cp);
 		return r;
@@ -96,32 +94,31 @@ init_copy(struct key_change *c, const uint8_t *id, uint32_t number, uint64_t siz
 	return 0;
 }
 
-/* Begins a PUT of an object (id NULL), or of part `number` of the upload id. */
-static int
-begin(struct store_port *sp, struct store_put *put, const struct store_key *k, const uint8_t *id,
-      uint32_t number, uint64_t size_bytes)
+int
+set_put_init(struct store_port *sp, struct store_put *put, const struct store_put_spec *spec)
 {
 	struct set_port *p = set_port(sp);
-	struct store_key key;
+	struct store_put_spec two = *spec;
 	struct put *pt;
 	int r;
 
 	_Static_assert(sizeof pt <= STORE_PRIV_PUT, "a pointer fits");
-	if (!set_has_two(sp, k, &key)) {
-		struct store_port *e = set_port_to_write(sp, k, &r);
+	if (!set_has_two(sp, &spec->key, &two.key)) {
+		struct store_port *e = set_port_to_write(sp, &spec->key, &r);
 
-		return e ? set_engine_put_init(p, e, put, k, id, number, size_bytes) : r;
+		return e ? set_engine_put_init(p, e, put, spec) : r;
 	}
 	pt = calloc(1, sizeof *pt);
 	if (!pt)
 		return -EAGAIN;
-	key_op_init(&pt->c.ko, p, &key);
+	key_op_init(&pt->c.ko, p, &two.key);
 	pt->c.op = &put->op;
 	pt->c.give = give;
 	pt->c.is_put = true;
-	r = init_first(&pt->c, id, number, size_bytes);
+	r = init_first(&pt->c, &two);
 	if (r == 0) {
-		r = init_copy(&pt->c, id, number, size_bytes);
+		two.is_copy = true;
+		r = init_copy(&pt->c, &two);
 		if (r < 0)
 			store_put_abort(sp, &pt->c.u.put);
 	}
@@ -134,19 +131,6 @@ begin(struct store_port *sp, struct store_put *put, const struct store_key *k, c
 	put->size_bytes = put->crc64 = put->version = 0;
 	memcpy(put->priv, &pt, sizeof pt);
 	return 0;
-}
-
-int
-set_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
-{
-	return begin(sp, put, k, NULL, 0, size_bytes);
-}
-
-int
-set_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
-		  const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
-{
-	return begin(sp, put, k, id, number, size_bytes);
 }
 
 /* ---- pieces ---- */

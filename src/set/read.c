@@ -217,24 +217,13 @@ set_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t
 	return store_read_plan(&look_of(obj)->u.obj, off, want, cap, ret_skew);
 }
 
-static int
-find_part(struct store_obj *obj, uint32_t nr, struct store_part *ret_part,
-	  int (*find)(struct store_obj *, uint32_t, struct store_part *))
+int
+set_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store_part *ret_part)
 {
+	int (*find)(struct store_obj *, uint32_t, struct store_part *) =
+		by_number ? store_obj_part : store_obj_part_at;
 	struct look *lk = look_of(obj);
 	int r = find(&lk->u.obj, nr, ret_part);
 
 	return look_is_lost(r) && look_open_other(lk) ? find(&lk->other, nr, ret_part) : r;
-}
-
-int
-set_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
-{
-	return find_part(obj, number, ret_part, store_obj_part);
-}
-
-int
-set_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
-{
-	return find_part(obj, index, ret_part, store_obj_part_at);
 }

@@ -86,19 +86,16 @@ int set_change(struct store_port *sp, const struct store_change *c, struct store
 
 /* ---- put.c: PUTs, as entries of store_set_ops ---- */
 
-int set_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k,
-		 uint64_t size_bytes);
-int set_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
+int set_put_init(struct store_port *sp, struct store_put *put, const struct store_put_spec *spec);
 int set_put_write(struct store_port *sp, struct store_put *put, struct store_write *w, struct buf *buf,
 		  uint32_t len, bool last);
 bool set_write_cancel(struct store_port *sp, struct store_write *w);
 int set_put_commit(struct store_port *sp, struct store_put *put, const struct store_commit *c);
 void set_put_abort(struct store_port *sp, struct store_put *put);
-/* Begins a PUT on the engine of port e: of an object (id NULL), or of part `number` of the upload id. If the
- * key moves, the PUT is replayed at another engine. Returns 0 or -errno, as store_put_init() does. */
+/* Begins a PUT on the engine of port e. If the key moves, the PUT is replayed at another engine. Returns 0 or
+ * -errno, as store_put_init() does. */
 int set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *put,
-			const struct store_key *k, const uint8_t *id, uint32_t number, uint64_t size_bytes);
+			const struct store_put_spec *spec);
 
 /* ---- carry_put.c ---- */
 
@@ -119,13 +116,11 @@ uint32_t set_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want,
 int set_read(struct store_port *sp, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 	     uint64_t off, uint32_t len);
 bool set_read_cancel(struct store_port *sp, struct store_read *rd);
-int set_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
-int set_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+int set_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store_part *ret_part);
 
 /* ---- set_list.c ---- */
 
 int set_list(struct store_port *sp, struct store_list *ls);
-int set_list_uploads(struct store_port *sp, struct store_list *ls);
 
 /* ---- set_info.c ---- */
 

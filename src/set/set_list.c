@@ -59,8 +59,7 @@ find_bucket(const struct merge_of *of, const struct store_list *ls)
 }
 
 static int
-list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
-	       int (*list)(struct store_port *, struct store_list *))
+list_engine(const struct merge_of *of, int source, struct store_list *ls)
 {
 	struct set_port *p = set_port(of->port);
 	int i = engine_of(of, source);
@@ -74,19 +73,7 @@ list_engine_by(const struct merge_of *of, int source, struct store_list *ls,
 	}
 	if (set_is_leaving(port_set(p), i) || (of->settle && set_in(port_set(p)) != set_all(port_set(p))))
 		ask_home(port_set(p), i, ls);
-	return has_nothing(of, i, ls) ? 1 : list(port_engine(p, i), ls);
-}
-
-static int
-list_engine(const struct merge_of *of, int i, struct store_list *ls)
-{
-	return list_engine_by(of, i, ls, store_list);
-}
-
-static int
-list_engine_uploads(const struct merge_of *of, int i, struct store_list *ls)
-{
-	return list_engine_by(of, i, ls, store_list_uploads);
+	return has_nothing(of, i, ls) ? 1 : port_engine(p, i)->ops->list(port_engine(p, i), ls);
 }
 
 /* Waits for the key locks of the bucket (M16). A change that holds a key lock while a page is made may
@@ -97,15 +84,19 @@ settle(const struct merge_of *of, struct merge_wait *w)
 	return set_wait_held(set_key_locks(port_set(set_port(of->port))), of->bucket, of->bucket_len, w);
 }
 
-static int
-list_all(struct store_port *sp, struct store_list *ls,
-	 int (*list)(const struct merge_of *, int, struct store_list *))
+int
+set_list(struct store_port *sp, struct store_list *ls)
 {
 	struct set_port *p = set_port(sp);
 	struct set *s = port_set(p);
 	struct merge_of of = port_merge(p);
-	bool two = set_bucket_has_two(sp, ls->bucket, ls->bucket_len);
+	bool two;
 
+	if (!ls->bucket)
+		return set_list_buckets(sp, ls);
+	if (set_units(s) == 1)
+		return port_engine(p, 0)->ops->list(port_engine(p, 0), ls);
+	two = set_bucket_has_two(sp, ls->bucket, ls->bucket_len);
 	/* A list that lacks the keys of a missing disk must be marked as partial. */
 	ls->is_partial = two ? set_misses_places(s) : set_misses_some(s);
 	if (ls->is_partial && !ls->may_be_partial)
@@ -115,28 +106,6 @@ list_all(struct store_port *sp, struct store_list *ls,
 	of.first = set_head(s);
 	of.changes = set_relocations(s);
 	of.settle = two && RULE_SETTLED_VISIBLE ? settle : NULL;
-	of.list = list;
+	of.list = list_engine;
 	return merge_list(&of, ls);
-}
-
-int
-set_list(struct store_port *sp, struct store_list *ls)
-{
-	struct set_port *p = set_port(sp);
-
-	if (!ls->bucket)
-		return set_list_buckets(sp, ls);
-	if (set_units(port_set(p)) == 1)
-		return port_engine(p, 0)->ops->list(port_engine(p, 0), ls);
-	return list_all(sp, ls, list_engine);
-}
-
-int
-set_list_uploads(struct store_port *sp, struct store_list *ls)
-{
-	struct set_port *p = set_port(sp);
-
-	if (set_units(port_set(p)) == 1)
-		return port_engine(p, 0)->ops->list_uploads(port_engine(p, 0), ls);
-	return list_all(sp, ls, list_engine_uploads);
 }

@@ -180,6 +180,7 @@ struct store_list {
 	const struct store_slots *slots;
 	/* Receives an entry, on the port's thread. Returns false to end the page. */
 	bool (*entry)(struct store_list *ls, const struct store_entry *e);
+	bool of_uploads; /* true: uploads are listed; set by store_list() and store_list_uploads() */
 	bool more;
 	bool is_partial; /* result; true: keys of a missing disk were omitted */
 	_Alignas(8) unsigned char priv[STORE_PRIV_LIST];

@@ -158,11 +158,25 @@ struct store_carrier {
 	bool (*carry)(struct store_carrier *c, struct store_put *put);
 };
 
-/* The arguments of a PUT, as the engine keeps them; valid until the PUT is aborted. */
-struct store_put_args {
+/* The subject of a PUT. The memory to which its pointers lead may end with the call. */
+struct store_put_spec {
 	struct store_key key;
 	const uint8_t *upload_id; /* id of the upload, for a part; NULL: the PUT writes an object */
 	uint32_t part_number;
+	uint64_t size_bytes; /* size of the object or part; or STORE_SIZE_UNKNOWN */
+	/*
+	 * true: the PUT is the secondary copy of a PUT, on an engine to which the key is not assigned (-EPERM:
+	 * the key is assigned). The pieces given to the primary are also given to put_write() of this engine, at
+	 * the same time if necessary: neither engine changes the pieces, and both write the same padding. Quotas
+	 * are not applied. put_init() has two further results: -ENOSPC, also for a small object for which there
+	 * is no space; and -ENOENT: this engine does not have the upload yet. copy_commit() commits the copy.
+	 */
+	bool is_copy;
+};
+
+/* The arguments of a PUT, as the engine keeps them; valid until the PUT is aborted. */
+struct store_put_args {
+	struct store_put_spec spec;
 	/* arguments of the commit, without pieces and inline data; if have_expect_crc64 is set, expect_crc64
 	 * covers all bytes of the PUT */
 	struct store_commit commit;
@@ -232,17 +246,6 @@ struct store_member_ops {
 	 * of records with new bytes; 0: no damage.
 	 */
 	int (*send)(struct store_port *from, struct store_port *to, struct store_send *s);
-	/*
-	 * Begins the secondary copy of a PUT, of an object (upload_id NULL) or a part, on an engine to which
-	 * the key is not assigned (-EPERM: the key is assigned). The pieces given to the primary are also
-	 * given to put_write() of this engine, at the same time if necessary: neither engine changes the
-	 * pieces, and both write the same padding. Quotas are not applied. Returns the results of put_init(),
-	 * with two differences: -ENOSPC is also returned for a small object for which there is no space; and
-	 * -ENOENT means that this engine does not have the upload yet. Until copy_commit() is called,
-	 * put_abort() ends the copy.
-	 */
-	int (*copy_init)(struct store_port *to, struct store_put *put, const struct store_key *k,
-			 const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);
 	/*
 	 * Commits the secondary copy, as put_commit() does for a PUT, after the primary has committed
 	 * `version`. The copy gets the current version, time, ETag, attributes and checksums of the record at
@@ -396,8 +399,8 @@ struct store_ops {
 	bool (*read_cancel)(struct store_port *p, struct store_read *rd);
 	/* Implements store_give_up(). NULL: look-ups are not aborted, because they never wait long. */
 	void (*give_up)(struct store_port *p, const void *asker, uint64_t older_ns);
-	int (*put_init)(struct store_port *p, struct store_put *put, const struct store_key *k,
-			uint64_t size_bytes);
+	/* Implements store_put_init() and store_put_init_part(). */
+	int (*put_init)(struct store_port *p, struct store_put *put, const struct store_put_spec *spec);
 	int (*put_write)(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 			 uint32_t len, bool last);
 	/* Implements store_write_cancel(). NULL: a write cannot be cancelled. */
@@ -414,18 +417,16 @@ struct store_ops {
 	int (*apply)(struct store_port *p, const struct store_change *c, struct store_op *op);
 
 	/* ---- multipart uploads ---- */
-	int (*put_init_part)(struct store_port *p, struct store_put *put, const struct store_key *k,
-			     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
-	/* Implements store_obj_part(); called only for an object that is open. */
-	int (*obj_part)(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
-	int (*obj_part_at)(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+	/* Implements store_obj_part() (by_number) and store_obj_part_at(); called only for an object that is
+	 * open. nr: number, or index of the part. */
+	int (*obj_part)(struct store_obj *obj, uint32_t nr, bool by_number, struct store_part *ret_part);
 
 	/* ---- buckets, lists ---- */
 	/* Implements store_bucket_was_there(). NULL: store_bucket_was_there() returns false, because
 	 * store_bucket_head() is as fast. */
 	bool (*bucket_was_there)(struct store_port *p, const char *name, size_t len);
+	/* Implements store_list() and store_list_uploads(). */
 	int (*list)(struct store_port *p, struct store_list *ls);
-	int (*list_uploads)(struct store_port *p, struct store_list *ls);
 
 	/* ---- functions for operators ---- */
 	/* Implements store_snapshot(). NULL: the back end has no snapshots. */

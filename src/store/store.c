@@ -286,10 +286,11 @@ store_write_cancel(struct store_port *p, struct store_write *w)
 int
 store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
+	const struct store_put_spec spec = { .key = *k, .size_bytes = size_bytes };
 	int r = key_check(k);
 
 	put->is_started = false;
-	return r < 0 ? r : p->ops->put_init(p, put, k, size_bytes);
+	return r < 0 ? r : p->ops->put_init(p, put, &spec);
 }
 
 int
@@ -377,12 +378,15 @@ int
 store_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
 		    const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
 {
+	const struct store_put_spec spec = {
+		.key = *k, .upload_id = id, .part_number = number, .size_bytes = size_bytes
+	};
 	int r = key_check(k);
 
 	put->is_started = false;
 	if (r == 0 && (number < 1 || number > STORE_PART_NR_MAX))
 		r = -EINVAL;
-	return r < 0 ? r : p->ops->put_init_part(p, put, k, id, number, size_bytes);
+	return r < 0 ? r : p->ops->put_init(p, put, &spec);
 }
 
 int
@@ -406,7 +410,7 @@ store_list_parts(struct store_port *p, const struct store_key *k, const uint8_t 
 int
 store_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
 {
-	return obj->is_open ? obj->op.port->ops->obj_part(obj, number, ret_part) : -ENOENT;
+	return obj->is_open ? obj->op.port->ops->obj_part(obj, number, true, ret_part) : -ENOENT;
 }
 
 int
@@ -414,7 +418,7 @@ store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_
 {
 	if (!obj->is_open || index >= obj->part_nr)
 		return -ENOENT;
-	return obj->op.port->ops->obj_part_at(obj, index, ret_part);
+	return obj->op.port->ops->obj_part(obj, index, false, ret_part);
 }
 
 /* ---- buckets ---- */
@@ -534,6 +538,7 @@ store_list(struct store_port *p, struct store_list *ls)
 {
 	int r = list_check(ls);
 
+	ls->of_uploads = false;
 	return r < 0 ? r : p->ops->list(p, ls);
 }
 
@@ -542,5 +547,6 @@ store_list_uploads(struct store_port *p, struct store_list *ls)
 {
 	int r = ls->bucket ? list_check(ls) : -EINVAL;
 
-	return r < 0 ? r : p->ops->list_uploads(p, ls);
+	ls->of_uploads = true;
+	return r < 0 ? r : p->ops->list(p, ls);
 }

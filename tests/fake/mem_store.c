@@ -621,7 +621,7 @@ mem_look_up(struct store_port *p, const struct store_look *l, struct store_op *o
 		[LOOK_OBJECT] = { MEM_OPEN, mem_open_work, mem_open_finish },
 		[LOOK_PART] = { MEM_OPEN, mem_open_part_work, mem_open_finish },
 		[LOOK_UPLOAD] = { MEM_STAT, mem_upload_stat_work, end_job },
-		[LOOK_PARTS] = { MEM_LIST, mem_list_parts_work, mem_list_parts_finish },
+		[LOOK_PARTS] = { MEM_LIST, mem_no_work, mem_list_parts_finish },
 		[LOOK_BUCKET] = { MEM_STAT, mem_bucket_head_work, end_job },
 		[LOOK_BUCKET_ATTRS] = { MEM_STAT, mem_bucket_get_attrs_work, end_job },
 	};
@@ -649,9 +649,7 @@ mem_look_up(struct store_port *p, const struct store_look *l, struct store_op *o
 	.turn = mem_turn, .look = mem_look_up, .close = mem_close, .read_plan = mem_read_plan,               \
 	.read = mem_read, .put_init = mem_put_init, .put_write = mem_put_write,                              \
 	.put_commit = mem_put_commit, .put_abort = mem_put_abort, .apply = mem_apply,                        \
-	.put_init_part = mem_put_init_part, .obj_part = mem_obj_part, .obj_part_at = mem_obj_part_at,        \
-	.list = mem_list, .list_uploads = mem_list_uploads, .unit_nr = mem_unit_nr,                          \
-	.unit_info = mem_unit_info
+	.obj_part = mem_obj_part, .list = mem_list, .unit_nr = mem_unit_nr, .unit_info = mem_unit_info
 
 const struct store_ops mem_store_ops = {
 	MEM_OPS,

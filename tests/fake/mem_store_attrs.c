@@ -109,20 +109,15 @@ version_of(const struct store_obj *obj)
 }
 
 int
-mem_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
+mem_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store_part *ret_part)
 {
-	if (!obj->is_open || index >= obj->part_nr)
-		return -ENOENT;
-	*ret_part = version_of(obj)->parts[index];
-	return 0;
-}
+	for (uint32_t i = 0; i < obj->part_nr; i++) {
+		const struct store_part *part = &version_of(obj)->parts[i];
 
-int
-mem_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
-{
-	for (uint32_t i = 0; obj->is_open && i < obj->part_nr; i++) {
-		if (version_of(obj)->parts[i].number == number)
-			return mem_obj_part_at(obj, i, ret_part);
+		if (nr != (by_number ? part->number : i))
+			continue;
+		*ret_part = *part;
+		return 0;
 	}
 	return -ENOENT;
 }

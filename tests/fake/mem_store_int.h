@@ -267,16 +267,14 @@ void mem_open_work(struct mem_store *st, struct job *j);
 void mem_open_part_work(struct mem_store *st, struct job *j);
 void mem_open_finish(struct mem_store *st, struct job *j);
 void mem_upload_stat_work(struct mem_store *st, struct job *j);
-void mem_list_parts_work(struct mem_store *st, struct job *j);
+void mem_no_work(struct mem_store *st, struct job *j);
 void mem_list_parts_finish(struct mem_store *st, struct job *j);
 void mem_bucket_head_work(struct mem_store *st, struct job *j);
 void mem_bucket_get_attrs_work(struct mem_store *st, struct job *j);
 /* Starts a job, or does it at once. Returns 0, or 1 if it is done. */
 int mem_job_start(struct job *j);
 
-/* Begin and commit a PUT. upload_id: of a part, or NULL. */
-int mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes,
-		  const uint8_t *upload_id, uint32_t part_number, bool is_copy);
+/* Commits a PUT. copy_of: record at the source of a second copy, or NULL. */
 int mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit *c,
 	       const struct version *copy_of);
 struct put_state *mem_put_state(const struct store_put *put);
@@ -325,8 +323,6 @@ int mem_engine_start(const struct store_conf *conf, struct store **ret_store, ch
 int mem_walk(struct store_port *p, struct store_walk *w);
 int mem_send(struct store_port *from, struct store_port *to, struct store_send *s);
 int mem_remove(struct store_port *p, struct store_send *s);
-int mem_copy_init(struct store_port *to, struct store_put *put, const struct store_key *k,
-		  const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);
 int mem_copy_commit(struct store_port *to, struct store_put *put, struct store_port *from, uint64_t version,
 		    const struct store_commit *sc);
 int mem_open_put(struct store_port *p, struct store_put *put, struct store_obj *obj,
@@ -347,17 +343,15 @@ uint32_t mem_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want,
 		       uint32_t *ret_skew);
 int mem_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 	     uint64_t off, uint32_t len);
-int mem_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes);
-int mem_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
-		      const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
+int mem_put_init(struct store_port *p, struct store_put *put, const struct store_put_spec *spec);
 int mem_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 		  uint32_t len, bool last);
 int mem_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
 void mem_put_abort(struct store_port *p, struct store_put *put);
-int mem_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
-int mem_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+int mem_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store_part *ret_part);
 int mem_list(struct store_port *p, struct store_list *ls);
-int mem_list_uploads(struct store_port *p, struct store_list *ls);
+/* The work and the end of a list of uploads. */
+void mem_uploads_finish(struct mem_store *st, struct job *j);
 int mem_unit_nr(const struct store *st);
 void mem_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info);
 

@@ -1203,7 +1203,6 @@ const struct store_member_ops mem_member_ops = {
 	.walk = mem_walk,
 	.send = mem_send,
 	.remove = mem_remove,
-	.copy_init = mem_copy_init,
 	.copy_commit = mem_copy_commit,
 	.open_put = mem_open_put,
 	.slots = member_slots,

@@ -262,14 +262,10 @@ list_finish(struct mem_store *st, struct job *j)
 int
 mem_list(struct store_port *sp, struct store_list *ls)
 {
-	struct mem_port *p = mem_port(sp);
-	struct job *j;
+	struct job *j =
+		mem_job_new(mem_port(sp), &ls->op, MEM_LIST, ls->of_uploads ? mem_no_work : list_work);
 
-	if (ls->bucket_len > STORE_BUCKET_MAX || ls->prefix_len > STORE_KEY_MAX ||
-	    ls->after_len > STORE_KEY_MAX)
-		return -ENAMETOOLONG;
 	ls->more = false;
-	j = mem_job_new(p, &ls->op, MEM_LIST, list_work);
-	j->finish = list_finish;
+	j->finish = ls->of_uploads ? mem_uploads_finish : list_finish;
 	return mem_job_start(j);
 }

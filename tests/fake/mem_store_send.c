@@ -551,16 +551,6 @@ mem_remove(struct store_port *p, struct store_send *s)
 /* ---- the second copy of a PUT ---- */
 
 int
-mem_copy_init(struct store_port *to, struct store_put *put, const struct store_key *k,
-	      const uint8_t *upload_id, uint32_t number, uint64_t size_bytes)
-{
-	put->is_started = false;
-	if (mem_member_owns(mem_port(to)->st, k))
-		return -EPERM;
-	return mem_put_begin(mem_port(to), put, k, size_bytes, upload_id, number, true);
-}
-
-int
 mem_copy_commit(struct store_port *to, struct store_put *put, struct store_port *from, uint64_t version,
 		const struct store_commit *sc)
 {

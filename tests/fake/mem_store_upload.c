@@ -276,7 +276,7 @@ mem_list_parts_finish(struct mem_store *st, struct job *j)
 }
 
 void
-mem_list_parts_work(struct mem_store *st, struct job *j)
+mem_no_work(struct mem_store *st, struct job *j)
 {
 }
 
@@ -299,8 +299,8 @@ is_listed(const struct mem_store *st, const struct store_list *ls, const struct 
 	return c > 0 || (c == 0 && ls->after_id && memcmp(u->id, ls->after_id, sizeof u->id) > 0);
 }
 
-static void
-uploads_finish(struct mem_store *st, struct job *j)
+void
+mem_uploads_finish(struct mem_store *st, struct job *j)
 {
 	struct store_list *ls = container_of(j->op, struct store_list, op);
 	struct store_entry *page;
@@ -349,21 +349,4 @@ uploads_finish(struct mem_store *st, struct job *j)
 	}
 	pthread_mutex_unlock(&st->lock);
 	free(page);
-}
-
-int
-mem_list_uploads(struct store_port *sp, struct store_list *ls)
-{
-	struct mem_port *p = mem_port(sp);
-	struct job *j;
-
-	if (!ls->bucket)
-		return -EINVAL;
-	if (ls->bucket_len > STORE_BUCKET_MAX || ls->prefix_len > STORE_KEY_MAX ||
-	    ls->after_len > STORE_KEY_MAX)
-		return -ENAMETOOLONG;
-	ls->more = false;
-	j = mem_job_new(p, &ls->op, MEM_LIST, mem_list_parts_work);
-	j->finish = uploads_finish;
-	return mem_job_start(j);
 }

@@ -70,9 +70,11 @@ reserve(struct mem_store *st, struct put_state *ps, uint64_t size_bytes)
 }
 
 int
-mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes,
-	      const uint8_t *upload_id, uint32_t part_number, bool is_copy)
+mem_put_init(struct store_port *sp, struct store_put *put, const struct store_put_spec *spec)
 {
+	const struct store_key *k = &spec->key;
+	uint64_t size_bytes = spec->size_bytes;
+	struct mem_port *p = mem_port(sp);
 	struct mem_store *st = p->st;
 	struct version *v;
 	struct put_state *ps;
@@ -82,6 +84,8 @@ mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key 
 	put->is_started = false;
 	put->size_bytes = put->crc64 = put->version = 0;
 	put->op.port = &p->base;
+	if (spec->is_copy && mem_member_owns(st, k))
+		return -EPERM;
 	pthread_mutex_lock(&st->lock);
 	r = mem_fault_of(st, MEM_PUT_INIT);
 	if (!r && st->member && mem_member_failed(st))
@@ -94,10 +98,10 @@ mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key 
 	ps->v = v;
 	ps->expect_bytes = size_bytes;
 	ps->has_two = store_has_two(k);
-	ps->is_copy = is_copy;
-	ps->part_number = part_number;
-	if (upload_id)
-		memcpy(ps->id, upload_id, sizeof ps->id);
+	ps->is_copy = spec->is_copy;
+	ps->part_number = spec->part_number;
+	if (spec->upload_id)
+		memcpy(ps->id, spec->upload_id, sizeof ps->id);
 	if (!r)
 		r = reserve(st, ps, size_bytes);
 	st->put_nr += r == 0;
@@ -111,20 +115,6 @@ mem_put_begin(struct mem_port *p, struct store_put *put, const struct store_key 
 	memcpy(put->priv, &ps, sizeof ps);
 	put->is_started = true;
 	return 0;
-}
-
-int
-mem_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
-{
-	struct mem_port *p = mem_port(sp);
-	return mem_put_begin(p, put, k, size_bytes, NULL, 0, false);
-}
-
-int
-mem_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
-		  const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
-{
-	return mem_put_begin(mem_port(sp), put, k, size_bytes, id, number, false);
 }
 
 /* Notes a piece, whose bytes are read from the buffer later.  Returns 0 or -EINVAL. */
@@ -355,9 +345,10 @@ mem_open_put(struct store_port *sp, struct store_put *put, struct store_obj *obj
 	mem_open_version(p->st, obj, v);
 	obj->op.port = sp;
 	*ret_args = (struct store_put_args){
-		.key = { v->bucket, v->key, v->bucket_len, v->key_len, ps->has_two ? 2 : 1 },
-		.upload_id = ps->part_number ? ps->id : NULL,
-		.part_number = ps->part_number,
+		.spec = { .key = { v->bucket, v->key, v->bucket_len, v->key_len, ps->has_two ? 2 : 1 },
+			  .upload_id = ps->part_number ? ps->id : NULL,
+			  .part_number = ps->part_number,
+			  .size_bytes = v->size_bytes },
 		.commit = { .meta = { .etag = v->etag,
 				      .mtime_ns = v->mtime_ns,
 				      .attrs = v->attrs,

@@ -844,6 +844,17 @@ test_disown(void **state)
 /* ---- the second copy of a PUT ---- */
 
 static int
+copy_init(struct store_put *put, struct store_key k, const uint8_t *id, uint32_t number, uint32_t len)
+{
+	const struct store_put_spec spec = {
+		.key = k, .upload_id = id, .part_number = number, .size_bytes = len, .is_copy = true
+	};
+
+	memset(put, 0, sizeof *put);
+	return at(B)->ops->put_init(at(B), put, &spec);
+}
+
+static int
 copy(struct store_key k, const uint8_t *id, uint32_t number, uint64_t version, uint32_t len, char what)
 {
 	struct store_commit c = { .last = len > STORE_INLINE_MAX ? &buf : NULL,
@@ -854,8 +865,7 @@ copy(struct store_key k, const uint8_t *id, uint32_t number, uint64_t version, u
 	int r;
 
 	fill(len, what);
-	memset(&op, 0, sizeof op);
-	r = ops->copy_init(at(B), &op, &k, id, number, len);
+	r = copy_init(&op, k, id, number, len);
 	if (r < 0)
 		return r;
 	r = STORE_DO(user, &op.op, ops->copy_commit(at(B), &op, at(A), version, &c));
@@ -898,8 +908,7 @@ test_copy_of_own(void **state)
 
 	stop();
 	start(&all, &all);
-	memset(&op, 0, sizeof op);
-	assert_int_equal(ops->copy_init(at(B), &op, &k, NULL, 0, 5), -EPERM);
+	assert_int_equal(copy_init(&op, k, NULL, 0, 5), -EPERM);
 }
 
 /* ---- a PUT whose key goes away before its commit ---- */
@@ -935,7 +944,7 @@ test_carrier(void **state)
 	was_carried = false;
 	fill(5000, 'c');
 	memcpy(was, buf.mem, 5000);
-	assert_int_equal(at(A)->ops->put_init(at(A), &carried, &k, 5000), 0);
+	assert_int_equal(store_put_init(at(A), &carried, &k, 5000), 0);
 	carried.carrier = &carrier;
 	switch_over();
 	store_user_begin(user, &carried.op);
@@ -945,9 +954,9 @@ test_carrier(void **state)
 	memset(&o, 0, sizeof o);
 	assert_int_equal(ops->open_put(at(A), &carried, &o, &args), 0);
 	assert_int_equal(o.size_bytes, 5000);
-	assert_int_equal(args.key.key_len, 1);
-	assert_memory_equal(args.key.key, "k", 1);
-	assert_null(args.upload_id);
+	assert_int_equal(args.spec.key.key_len, 1);
+	assert_memory_equal(args.spec.key.key, "k", 1);
+	assert_null(args.spec.upload_id);
 	assert_int_equal(args.commit.pre.kind, PRE_ABSENT);
 	assert_memory_equal(args.commit.meta.attrs, "a", 1);
 	assert_int_equal(args.commit.expect_crc64, crc64_nvme(0, was, 5000));

@@ -53,9 +53,11 @@ extent_open_put(struct store_port *sp, struct store_put *put, struct store_obj *
 	obj->part_nr = 0;
 	obj->is_open = true;
 	*ret_args = (struct store_put_args){
-		.key = key_of(pi),
-		.upload_id = pi->is_part ? pi->upload_key + pi->upload_key_len - CHUNK_ID_BYTES : NULL,
-		.part_number = pi->is_part ? key_index(pi->key) : 0,
+		.spec = { .key = key_of(pi),
+			  .upload_id =
+				  pi->is_part ? pi->upload_key + pi->upload_key_len - CHUNK_ID_BYTES : NULL,
+			  .part_number = pi->is_part ? key_index(pi->key) : 0,
+			  .size_bytes = v.size_bytes },
 		.commit = { .meta = { .etag = was->etag,
 				      .mtime_ns = was->mtime_ns,
 				      .attrs = was->attrs,

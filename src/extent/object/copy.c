@@ -25,23 +25,6 @@ put_copy_over(struct put_int *pi)
 }
 
 int
-extent_copy_init(struct store_port *sp, struct store_put *put, const struct store_key *k,
-		 const uint8_t *upload_id, uint32_t number, uint64_t size_bytes)
-{
-	struct extent_port *p = extent_port(sp);
-	uint8_t key[KEY_BYTES_MAX];
-	int len = key_object(key, k);
-
-	put->is_started = false;
-	if (len < 0)
-		return len;
-	/* The commit judges again. */
-	if (slots_own_key(p->vp.vol->slots, key, (size_t)len))
-		return -EPERM;
-	return put_init_copy(p, put, k, upload_id, number, size_bytes);
-}
-
-int
 extent_copy_commit(struct store_port *to, struct store_put *put, struct store_port *from, uint64_t version,
 		   const struct store_commit *sc)
 {

@@ -235,9 +235,11 @@ first_key(const struct store_list *ls, struct list_int *li)
 	return 0;
 }
 
-static int
-begin(struct extent_port *p, struct store_list *ls, uint8_t type)
+int
+extent_list(struct store_port *sp, struct store_list *ls)
 {
+	struct extent_port *p = extent_port(sp);
+	uint8_t type = ls->of_uploads ? KEY_UPLOAD : ls->bucket ? KEY_OBJECT : KEY_BUCKET;
 	struct list_int *li = (struct list_int *)ls->priv;
 	bool has_two = false;
 	int e;
@@ -265,18 +267,4 @@ begin(struct extent_port *p, struct store_list *ls, uint8_t type)
 	p->vp.io.inflight++;
 	mailbox_post(p->vp.mb, &ls->op.msg, on_turn);
 	return 0;
-}
-
-int
-extent_list(struct store_port *sp, struct store_list *ls)
-{
-	struct extent_port *p = extent_port(sp);
-	return begin(p, ls, ls->bucket ? KEY_OBJECT : KEY_BUCKET);
-}
-
-int
-extent_list_uploads(struct store_port *sp, struct store_list *ls)
-{
-	struct extent_port *p = extent_port(sp);
-	return ls->bucket ? begin(p, ls, KEY_UPLOAD) : -EINVAL;
 }

@@ -16,8 +16,7 @@ uint32_t extent_read_plan(const struct store_obj *obj, uint64_t off, uint64_t wa
 			  uint32_t *ret_skew);
 int extent_read(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 		uint64_t off, uint32_t len);
-int extent_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
-		    uint64_t size_bytes);
+int extent_put_init(struct store_port *p, struct store_put *put, const struct store_put_spec *spec);
 int extent_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 		     uint32_t len, bool last);
 int extent_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
@@ -49,20 +48,14 @@ int extent_bucket_get_attrs(struct store_port *p, const struct store_look *l, st
 
 /* ---- parts and lists ---- */
 
-int extent_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
-			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
-int extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
-int extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+int extent_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store_part *ret_part);
 int extent_list(struct store_port *p, struct store_list *ls);
-int extent_list_uploads(struct store_port *p, struct store_list *ls);
 
 /* ---- of struct store_member_ops ---- */
 
 int extent_walk(struct store_port *p, struct store_walk *w);
 int extent_send(struct store_port *from, struct store_port *to, struct store_send *s);
 int extent_remove(struct store_port *p, struct store_send *s);
-int extent_copy_init(struct store_port *to, struct store_put *put, const struct store_key *k,
-		     const uint8_t *upload_id, uint32_t number, uint64_t size_bytes);
 int extent_copy_commit(struct store_port *to, struct store_put *put, struct store_port *from,
 		       uint64_t version, const struct store_commit *sc);
 int extent_open_put(struct store_port *p, struct store_put *put, struct store_obj *obj,

@@ -120,32 +120,11 @@ part_record(const struct vol *vol, const struct chunk_ref *ref)
 	return r && r->size_bytes == ref->len_bytes && r->crc64 == ref->crc64 ? r : NULL;
 }
 
-int
-extent_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
+/* Returns the index of the part with this number; UINT32_MAX: there is none. */
+static uint32_t
+index_of(const struct chunk_ref *ref, uint32_t nr, uint32_t number)
 {
-	struct obj_int *oi = obj_int(obj);
-	const struct chunk_ref *ref;
-	const struct rec *r;
-
-	if (!obj->is_open || index >= obj->part_nr)
-		return -ENOENT;
-	ref = rec_entries(oi->rec);
-	if (oi->hint > index)
-		oi->hint_off = oi->hint = 0;
-	for (; oi->hint < index; oi->hint++)
-		oi->hint_off += ref[oi->hint].len_bytes;
-	r = part_record(oi->vol, &ref[index]);
-	if (!r)
-		return -EBADMSG;
-	*ret_part = part_of(r, ref[index].index, oi->hint_off);
-	return 0;
-}
-
-int
-extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
-{
-	const struct chunk_ref *ref = obj->is_open && obj->part_nr ? rec_entries(obj_int(obj)->rec) : NULL;
-	uint32_t lo = 0, hi = ref ? obj->part_nr : 0;
+	uint32_t lo = 0, hi = nr;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
@@ -155,6 +134,26 @@ extent_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_p
 		else
 			hi = mid;
 	}
-	return ref && lo < obj->part_nr && ref[lo].index == number ? extent_obj_part_at(obj, lo, ret_part)
-								   : -ENOENT;
+	return lo < nr && ref[lo].index == number ? lo : UINT32_MAX;
+}
+
+int
+extent_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store_part *ret_part)
+{
+	struct obj_int *oi = obj_int(obj);
+	const struct chunk_ref *ref = obj->part_nr ? rec_entries(oi->rec) : NULL;
+	uint32_t index = by_number ? index_of(ref, obj->part_nr, nr) : nr;
+	const struct rec *r;
+
+	if (index >= obj->part_nr)
+		return -ENOENT;
+	if (oi->hint > index)
+		oi->hint_off = oi->hint = 0;
+	for (; oi->hint < index; oi->hint++)
+		oi->hint_off += ref[oi->hint].len_bytes;
+	r = part_record(oi->vol, &ref[index]);
+	if (!r)
+		return -EBADMSG;
+	*ret_part = part_of(r, ref[index].index, oi->hint_off);
+	return 0;
 }

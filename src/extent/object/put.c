@@ -117,64 +117,38 @@ init_none(struct extent_port *p, struct store_put *put)
 	return pi;
 }
 
+/* Sets the keys of a PUT, and checks bucket, upload and, for a secondary copy, the assignment of the key. */
 static int
-init_part(struct extent_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
-	  const uint8_t *id, uint32_t number, uint64_t size_bytes)
+init_keys(struct extent_port *p, struct put_int *pi, const struct store_put_spec *spec)
 {
-	const struct rec *r;
-	int len, e;
-
-	if (number < 1 || number > STORE_PART_NR_MAX)
-		return -EINVAL;
-	len = key_upload(pi->upload_key, k, id);
-	if (len < 0)
-		return len;
-	pi->is_part = true;
-	pi->upload_key_len = (uint16_t)len;
-	pi->key_len = (uint16_t)key_part(pi->key, id, number);
-	e = upload_find(p->vp.vol, pi->upload_key, pi->upload_key_len, &r);
-	return e < 0 ? e : init(p, put, pi, k, size_bytes);
-}
-
-static int
-init_object(struct extent_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
-	    uint64_t size_bytes)
-{
+	const struct store_key *k = &spec->key;
 	int len = key_object(pi->key, k);
+	const struct rec *r;
 
 	if (len < 0)
 		return len;
+	/* The commit judges again. */
+	if (spec->is_copy && slots_own_key(p->vp.vol->slots, pi->key, (size_t)len))
+		return -EPERM;
 	pi->key_len = (uint16_t)len;
-	if (!bucket_find(p, k->bucket, k->bucket_len))
-		return -ENXIO;
-	return init(p, put, pi, k, size_bytes);
+	if (!spec->upload_id)
+		return bucket_find(p, k->bucket, k->bucket_len) ? 0 : -ENXIO;
+	pi->is_part = true;
+	pi->upload_key_len = (uint16_t)key_upload(pi->upload_key, k, spec->upload_id);
+	pi->key_len = (uint16_t)key_part(pi->key, spec->upload_id, spec->part_number);
+	return upload_find(p->vp.vol, pi->upload_key, pi->upload_key_len, &r);
 }
 
 int
-extent_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
-		     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
+extent_put_init(struct store_port *sp, struct store_put *put, const struct store_put_spec *spec)
 {
 	struct extent_port *p = extent_port(sp);
-
-	return init_part(p, put, init_none(p, put), k, id, number, size_bytes);
-}
-
-int
-extent_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
-{
-	struct extent_port *p = extent_port(sp);
-
-	return init_object(p, put, init_none(p, put), k, size_bytes);
-}
-
-int
-put_init_copy(struct extent_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
-	      uint32_t number, uint64_t size_bytes)
-{
 	struct put_int *pi = init_none(p, put);
+	int e = init_keys(p, pi, spec);
 
-	pi->sent = &pi->copy.ps;
-	return id ? init_part(p, put, pi, k, id, number, size_bytes) : init_object(p, put, pi, k, size_bytes);
+	if (spec->is_copy)
+		pi->sent = &pi->copy.ps;
+	return e < 0 ? e : init(p, put, pi, &spec->key, spec->size_bytes);
 }
 
 int

@@ -98,10 +98,6 @@ put_int(struct store_put *put)
 /* Begins a PUT of an object or part that is copied from another disk. Quotas are not applied. Returns 0, or
  * an error of store_put_init(). */
 int put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sent *ps);
-/* Begins a PUT of the secondary copy of an object (id NULL), or of part `number` of the upload `id`. Returns
- * 0 or -errno. */
-int put_init_copy(struct extent_port *p, struct store_put *put, const struct store_key *k, const uint8_t *id,
-		  uint32_t number, uint64_t size_bytes);
 /* Returns the fields of a record that are kept when it is copied to another disk. */
 static inline struct commit_sent
 put_sent_of(const struct rec *r)

@@ -261,7 +261,6 @@ struct list_op {
 	struct rport *port;
 	struct store_list *ls;
 	struct rbucket *rb;
-	char kind;
 	uint32_t chunk; /* asked of a shard at once */
 };
 
@@ -273,7 +272,7 @@ list_shard(const struct merge_of *of, int i, struct store_list *ls)
 	check(lo->rb && i >= 0 && (uint32_t)i < lo->rb->row.shards);
 	if (ls->max > lo->chunk)
 		ls->max = lo->chunk;
-	return start(lo->port, lo->rb->shard[i].name, lo->kind, ls);
+	return start(lo->port, lo->rb->shard[i].name, ls->of_uploads ? KEY_UPLOAD : KEY_OBJECT, ls);
 }
 
 static void
@@ -334,12 +333,15 @@ on_list_looked(struct txn *t)
 	rop_end(p, &ls->op, ls->op.result);
 }
 
-static int
-list_bucket(struct store_port *sp, struct store_list *ls, char kind)
+int
+rstore_list(struct store_port *sp, struct store_list *ls)
 {
-	struct list_op *lo = calloc(1, sizeof *lo);
 	char key[2 + STORE_BUCKET_MAX] = "b";
+	struct list_op *lo;
 
+	if (!ls->bucket)
+		return start(rport(sp), OBJECT_BUCKETS, 'b', ls);
+	lo = calloc(1, sizeof *lo);
 	ls->op.port = sp;
 	ls->more = false;
 	memcpy(key + 1, ls->bucket, ls->bucket_len);
@@ -349,22 +351,9 @@ list_bucket(struct store_port *sp, struct store_list *ls, char kind)
 	}
 	lo->port = rport(sp);
 	lo->ls = ls;
-	lo->kind = kind;
 	lo->txn.decide = decide_list;
 	lo->txn.over = on_list_looked;
 	lo->port->inflight++;
 	txn_start(lo->port, &lo->txn);
 	return 0;
-}
-
-int
-rstore_list(struct store_port *sp, struct store_list *ls)
-{
-	return ls->bucket ? list_bucket(sp, ls, KEY_OBJECT) : start(rport(sp), OBJECT_BUCKETS, 'b', ls);
-}
-
-int
-rstore_list_uploads(struct store_port *sp, struct store_list *ls)
-{
-	return list_bucket(sp, ls, KEY_UPLOAD);
 }

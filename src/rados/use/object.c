@@ -226,35 +226,10 @@ rstore_close_object(struct store_port *sp, struct store_obj *obj)
 
 /* ---- parts ---- */
 
-static void
-give_part(const struct robj *o, uint32_t i, struct store_part *ret_part)
+/* Returns the index of the part with this number; UINT32_MAX: there is none. */
+static uint32_t
+index_of(const struct robj *o, uint32_t number)
 {
-	const struct part *p = &o->parts[i];
-
-	*ret_part = (struct store_part){ .number = p->number,
-					 .size_bytes = p->size_bytes,
-					 .crc64 = p->crc64,
-					 .mtime_ns = p->mtime_ns,
-					 .version = p->version,
-					 .off_bytes = o->part_off[i],
-					 .etag = p->etag,
-					 .attrs = p->attrs,
-					 .attrs_len = p->attrs_len };
-}
-
-int
-rstore_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part)
-{
-	if (index >= robj(obj)->rec.part_nr)
-		return -ENOENT;
-	give_part(robj(obj), index, ret_part);
-	return 0;
-}
-
-int
-rstore_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part)
-{
-	const struct robj *o = robj(obj);
 	uint32_t lo = 0, hi = o->rec.part_nr;
 
 	while (lo < hi) {
@@ -265,9 +240,28 @@ rstore_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_p
 		else
 			hi = mid;
 	}
-	if (lo == o->rec.part_nr || o->parts[lo].number != number)
+	return lo < o->rec.part_nr && o->parts[lo].number == number ? lo : UINT32_MAX;
+}
+
+int
+rstore_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store_part *ret_part)
+{
+	const struct robj *o = robj(obj);
+	uint32_t i = by_number ? index_of(o, nr) : nr;
+	const struct part *p;
+
+	if (i >= o->rec.part_nr)
 		return -ENOENT;
-	give_part(o, lo, ret_part);
+	p = &o->parts[i];
+	*ret_part = (struct store_part){ .number = p->number,
+					 .size_bytes = p->size_bytes,
+					 .crc64 = p->crc64,
+					 .mtime_ns = p->mtime_ns,
+					 .version = p->version,
+					 .off_bytes = o->part_off[i],
+					 .etag = p->etag,
+					 .attrs = p->attrs,
+					 .attrs_len = p->attrs_len };
 	return 0;
 }
 

@@ -116,10 +116,12 @@ rput_free(struct rput *rp)
 
 /* ---- beginning ---- */
 
-static int
-begin(struct rport *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes,
-      const uint8_t *upload_id, uint32_t number)
+int
+rstore_put_init(struct store_port *sp, struct store_put *put, const struct store_put_spec *spec)
 {
+	const struct store_key *k = &spec->key;
+	uint64_t size_bytes = spec->size_bytes;
+	struct rport *p = rport(sp);
 	struct rput *rp;
 	char key[OMAP_KEY_MAX];
 	int e = -ENOMEM;
@@ -137,13 +139,13 @@ begin(struct rport *p, struct store_put *put, const struct store_key *k, uint64_
 	count_unwritten(p->st, own_bytes(rp));
 	rp->expect_bytes = size_bytes;
 	rp->trailer = malloc(trailer_bytes(p->st->gw.format.object_bytes));
-	if (upload_id) {
+	if (spec->upload_id) {
 		rp->is_part = true;
-		rp->number = number;
-		memcpy(rp->upload_id, upload_id, sizeof rp->upload_id);
-		e = txn_add_key(&rp->txn, key, key_upload(key, k->key, k->key_len, upload_id));
+		rp->number = spec->part_number;
+		memcpy(rp->upload_id, spec->upload_id, sizeof rp->upload_id);
+		e = txn_add_key(&rp->txn, key, key_upload(key, k->key, k->key_len, rp->upload_id));
 		if (e == 0)
-			e = txn_add_key(&rp->txn, key, key_part(key, upload_id, number));
+			e = txn_add_key(&rp->txn, key, key_part(key, rp->upload_id, rp->number));
 	} else {
 		rp->txn.guess = GUESS_FIRST;
 		e = txn_add_object(&rp->txn);
@@ -162,19 +164,6 @@ begin(struct rport *p, struct store_put *put, const struct store_key *k, uint64_
 	put->is_started = true;
 	fault_point("put.begun");
 	return 0;
-}
-
-int
-rstore_put_init(struct store_port *sp, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
-{
-	return begin(rport(sp), put, k, size_bytes, NULL, 0);
-}
-
-int
-rstore_put_init_part(struct store_port *sp, struct store_put *put, const struct store_key *k,
-		     const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes)
-{
-	return begin(rport(sp), put, k, size_bytes, id, number);
 }
 
 /* ---- data ---- */

@@ -117,13 +117,9 @@ uint32_t rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t wa
 int rstore_read_object(struct store_port *p, struct store_obj *obj, struct store_read *rd, struct buf *buf,
 		       uint64_t off, uint32_t len);
 bool rstore_read_cancel(struct store_port *p, struct store_read *rd);
-int rstore_obj_part(struct store_obj *obj, uint32_t number, struct store_part *ret_part);
-int rstore_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_part);
+int rstore_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store_part *ret_part);
 
-int rstore_put_init(struct store_port *p, struct store_put *put, const struct store_key *k,
-		    uint64_t size_bytes);
-int rstore_put_init_part(struct store_port *p, struct store_put *put, const struct store_key *k,
-			 const uint8_t id[STORE_UPLOAD_ID_BYTES], uint32_t number, uint64_t size_bytes);
+int rstore_put_init(struct store_port *p, struct store_put *put, const struct store_put_spec *spec);
 int rstore_put_write(struct store_port *p, struct store_put *put, struct store_write *w, struct buf *buf,
 		     uint32_t len, bool last);
 bool rstore_write_cancel(struct store_port *p, struct store_write *w);
@@ -140,6 +136,5 @@ int rstore_upload_close(struct store_port *p, const struct store_change *c, stru
 int rstore_list_parts(struct store_port *p, const struct store_look *l, struct store_op *op);
 
 int rstore_list(struct store_port *p, struct store_list *ls);
-int rstore_list_uploads(struct store_port *p, struct store_list *ls);
 
 #endif

@@ -403,6 +403,17 @@ struct both {
 };
 
 static int
+copy_init(int engine, struct both *b, const struct store_key *k, const uint8_t *id, uint32_t number,
+	  uint64_t size)
+{
+	const struct store_put_spec spec = {
+		.key = *k, .upload_id = id, .part_number = number, .size_bytes = size, .is_copy = true
+	};
+
+	return port[engine]->ops->put_init(port[engine], &b->put[engine], &spec);
+}
+
+static int
 both_begin(struct both *b, const char *bucket, const char *key, const uint8_t *id, uint32_t number,
 	   uint64_t size, uint64_t seed, bool rides)
 {
@@ -411,7 +422,7 @@ both_begin(struct both *b, const char *bucket, const char *key, const uint8_t *i
 		   : store_put_init(port[A], &b->put[A], &k, size);
 
 	assert_int_equal(r, 0);
-	r = ops()->copy_init(port[B], &b->put[B], &k, id, number, size);
+	r = copy_init(B, b, &k, id, number, size);
 	b->sc = (struct store_commit){ .meta.etag = etag_of(number + (uint32_t)seed * 16384),
 				       .meta.attrs = "of a part",
 				       .meta.attrs_len = 9 };
@@ -575,13 +586,13 @@ test_copy_refused(void **state)
 	start_copies();
 	make_buckets();
 	/* Its own; an upload that is not there yet; no bucket. */
-	assert_int_equal(ops()->copy_init(port[B], &b->put[B], &one, NULL, 0, 10), -EPERM);
-	assert_int_equal(ops()->copy_init(port[A], &b->put[A], &k, NULL, 0, 10), -EPERM);
+	assert_int_equal(copy_init(B, b, &one, NULL, 0, 10), -EPERM);
+	assert_int_equal(copy_init(A, b, &k, NULL, 0, 10), -EPERM);
 	assert_int_equal(upload_make(A, "2b", "k", NULL, 0, id), 0);
 	assert_int_equal(both_begin(b, "2b", "k", id, 1, 1000, 1, true), -ENOENT);
 	store_put_abort(port[A], &b->put[A]);
 	k = key_of("2none", "k");
-	assert_int_equal(ops()->copy_init(port[B], &b->put[B], &k, NULL, 0, 10), -ENXIO);
+	assert_int_equal(copy_init(B, b, &k, NULL, 0, 10), -ENXIO);
 	/* Aborted, before a piece and behind some. */
 	assert_int_equal(both_begin(b, "2b", "k", NULL, 0, 10, 1, true), 0);
 	store_put_abort(port[A], &b->put[A]);
