@@ -505,6 +505,7 @@ extent_look(struct store_port *p, const struct store_look *l, struct store_op *o
 		[LOOK_OBJECT] = extent_open,        [LOOK_PART] = extent_open_part,
 		[LOOK_UPLOAD] = extent_upload_stat, [LOOK_PARTS] = extent_list_parts,
 		[LOOK_BUCKET] = extent_bucket_head, [LOOK_BUCKET_ATTRS] = extent_bucket_get_attrs,
+		[LOOK_PUT] = extent_open_put,
 	};
 
 	return l->is_second ? -ENODATA : look[l->kind](p, l, op);

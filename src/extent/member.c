@@ -37,8 +37,8 @@ member_open(const struct store_conf *conf, struct store **ret_store, struct stor
 }
 
 static int
-member_recover(struct store *store, uint64_t index_bytes, struct quota_book *quotas, int counter,
-	       uint64_t *ret_start_no, char *err, size_t err_len)
+member_recover(struct store *store, const struct store_slots *slots, uint64_t index_bytes,
+	       struct quota_book *quotas, int counter, uint64_t *ret_start_no, char *err, size_t err_len)
 {
 	struct extent_store *st = extent_store(store);
 	struct ring *r;
@@ -49,7 +49,11 @@ member_recover(struct store *store, uint64_t index_bytes, struct quota_book *quo
 	err[0] = 0;
 	st->base.quotas = st->vol->quotas = quotas;
 	st->vol->counter = counter;
-	e = vol_recover(st->vol, index_bytes, r, &st->rep, ret_start_no, err, err_len);
+	slots_free(st->vol->slots);
+	st->vol->slots = NULL;
+	e = slots ? slots_new(slots, &st->vol->slots) : 0;
+	if (e == 0)
+		e = vol_recover(st->vol, index_bytes, r, &st->rep, ret_start_no, err, err_len);
 	ring_free(r);
 	if (e < 0 && !err[0])
 		snprintf(err, err_len, "%s: %s", st->path, strerror(-e));
@@ -107,16 +111,6 @@ member_has_failed(const struct store *store)
 	return disk_failed(&extent_store(store)->vol->disk);
 }
 
-static int
-member_set_slots(struct store *store, const struct store_slots *slots)
-{
-	struct vol *vol = extent_store(store)->vol;
-
-	slots_free(vol->slots);
-	vol->slots = NULL;
-	return slots_new(slots, &vol->slots);
-}
-
 static void
 member_two_use(const struct store *store, unsigned slot, struct store_use *ret_use)
 {
@@ -137,13 +131,9 @@ const struct store_member_ops extent_member_ops = {
 	.serve = extent_serve,
 	.put_table = member_put_table,
 	.has_failed = member_has_failed,
-	.set_slots = member_set_slots,
 	.walk = extent_walk,
 	.send = extent_send,
-	.remove = extent_remove,
 	.copy_commit = extent_copy_commit,
-	.open_put = extent_open_put,
 	.slots = extent_slots,
-	.disown = extent_disown,
 	.two_use = member_two_use,
 };

@@ -217,6 +217,7 @@ carry(struct set_port *p, struct store_put *put, struct carry *before)
 {
 	struct store_port *from = put->op.port;
 	struct carry *c = before && before->moves == MOVES_MAX ? NULL : calloc(1, sizeof *c);
+	struct store_look l;
 
 	if (!c)
 		return false;
@@ -224,7 +225,8 @@ carry(struct set_port *p, struct store_put *put, struct carry *before)
 	c->from = from;
 	c->moves = before ? before->moves + 1 : 1;
 	c->again.carry = carry_again;
-	if (from->ops->member->open_put(from, put, &c->obj, &c->args) < 0) {
+	l = (struct store_look){ .kind = LOOK_PUT, .put = put, .ret_args = &c->args };
+	if (from->ops->look(from, &l, &c->obj.op) < 0) {
 		free(c);
 		return false;
 	}

@@ -90,10 +90,8 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 	/* The index of the new disk uses memory in addition to the limit of the other engines. The next start
 	 * divides the limit among all engines again. */
 	m->index_bytes = set_share_of(s->conf.disks.index_bytes, id.size_bytes, total + id.size_bytes);
-	r = ops->set_slots(st, &none);
-	if (r == 0)
-		r = ops->recover(st, m->index_bytes, s->quotas, set_engines(s), &start_no, m->said,
-				 sizeof m->said);
+	r = ops->recover(st, &none, m->index_bytes, s->quotas, set_engines(s), &start_no, m->said,
+			 sizeof m->said);
 	if (r == 0 && start_no > set_start_no(s))
 		r = disk_say(m->said, sizeof m->said, -EINVAL,
 			     "%s: the disk has seen later starts than this one", m->path);

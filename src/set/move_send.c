@@ -238,7 +238,7 @@ send_key(struct mover *m, struct store_port *from, struct store_port *to, const 
 	ms->to = to;
 	ms->is_busy = true;
 	sn->sending++;
-	r = to ? from->ops->member->send(from, to, &ms->s) : from->ops->member->remove(from, &ms->s);
+	r = from->ops->member->send(to ? from : NULL, to ? to : from, &ms->s);
 	if (r != 0)
 		send_over(ms, r < 0 ? r : ms->s.op.result);
 }

@@ -171,7 +171,6 @@ leave(struct set *s, struct leaving *lv)
 	struct store_port *from = port_engine(c->keeper, c->from);
 	int r;
 
-	from->ops->member->disown(from, &c->places);
 	lv->port = c->keeper;
 	lv->places = c->places;
 	lv->op = (struct store_slots_op){
@@ -179,6 +178,7 @@ leave(struct set *s, struct leaving *lv)
 	};
 	c->op.moved = NULL;
 	port_pin(lv->port);
+	from->ops->member->slots(from, SLOTS_DISOWN, &lv->op);
 	r = from->ops->member->slots(from, SLOTS_LEAVE, &lv->op);
 	if (r != 0)
 		left(lv, r < 0 ? r : lv->op.op.result);

@@ -2,8 +2,8 @@
 /*
  * ops - the interface of a store back end: a table of functions, and the common first members of struct store
  * and struct store_port. For back ends, store.c and units.c; callers include only store.h. Each function implements
- * the function store_*() of store.h with the same name. store.c checks names, lengths and numbers before it
- * calls a back end, so a back end checks only the remaining conditions.
+ * the function store_*() of store.h with the same name, or the functions that its comment names. store.c checks
+ * names, lengths and numbers before it calls a back end, so a back end checks only the remaining conditions.
  */
 #ifndef GANTRY_STORE_OPS_H
 #define GANTRY_STORE_OPS_H
@@ -125,6 +125,10 @@ enum store_slots_act {
 	 */
 	SLOTS_TAKE,
 	SLOTS_LEAVE,
+	/* Ends the assignment of the slots to an engine whose disk has failed, immediately, for all threads, and
+	 * before the call returns. A later SLOTS_LEAVE moves the usage, on the leader, which may wait for a
+	 * disk that hangs. */
+	SLOTS_DISOWN,
 };
 
 #define STORE_PRIV_SLOTS 768
@@ -152,7 +156,7 @@ struct store_carrier {
 	/*
 	 * Takes over a PUT. Called on the PUT's thread, in place of done(). Returns true if the carrier now
 	 * owns the PUT, and will abort it and call done() with the result. Until the abort the engine keeps
-	 * the written data, and the arguments of the commit, for open_put(). Returns false if the PUT ends
+	 * the written data, and the arguments of the commit, for LOOK_PUT. Returns false if the PUT ends
 	 * with -EXDEV.
 	 */
 	bool (*carry)(struct store_carrier *c, struct store_put *put);
@@ -190,10 +194,17 @@ struct store_member_ops {
 	 * is_made are also set for a disk that cannot be opened. */
 	int (*open)(const struct store_conf *conf, struct store **ret_store, struct store_member *ret_member,
 		    char *err, size_t err_len);
-	/* Reads the contents of the disk, and counts the usage in the counter with the index `counter`.
-	 * Writes nothing. *ret_start_no: lowest number that this start may have. Returns 0 or -errno. */
-	int (*recover)(struct store *st, uint64_t index_bytes, struct quota_book *quotas, int counter,
-		       uint64_t *ret_start_no, char *err, size_t err_len);
+	/*
+	 * Reads the contents of the disk, and counts the usage in the counter with the index `counter`. Writes
+	 * nothing. slots: partitions that the placement map assigns to the engine; NULL: all partitions are
+	 * assigned. Records in other partitions are *foreign*: foreign records are not listed, not counted, and
+	 * do not prevent the removal of a bucket. They can be read by their key, and remain until they are
+	 * removed. Changes of keys in other partitions end with -EXDEV: the caller repeats them at the current
+	 * engine. *ret_start_no: lowest number that this start may have. Returns 0 or -errno.
+	 */
+	int (*recover)(struct store *st, const struct store_slots *slots, uint64_t index_bytes,
+		       struct quota_book *quotas, int counter, uint64_t *ret_start_no, char *err,
+		       size_t err_len);
 	/* Claims the disk for the start with this number: stores and flushes the number and, if is_behind is
 	 * true, a mark that the disk is stale. The mark remains until the disk gets a placement map. Returns
 	 * 0 or -errno. */
@@ -208,14 +219,6 @@ struct store_member_ops {
 	/* Returns true if the disk has failed. A failure is final. Any thread may call this function. */
 	bool (*has_failed)(const struct store *st);
 
-	/*
-	 * Sets the partitions that the placement map assigns to the engine; called between open() and
-	 * recover(). Without this call all partitions are assigned. Records in other partitions are
-	 * *foreign*: foreign records are not listed, not counted, and do not prevent the removal of a bucket.
-	 * They can be read by their key, and remain until they are removed. Changes of keys in other
-	 * partitions end with -EXDEV: the caller repeats them at the current engine. Returns 0 or -ENOMEM.
-	 */
-	int (*set_slots)(struct store *st, const struct store_slots *slots);
 	/* Passes keys for which the engine has a record, assigned or foreign, to w->key(). Returns the number
 	 * of these keys, >= 0. A call examines some hundred records, and may find no key. */
 	int (*walk)(struct store_port *p, struct store_walk *w);
@@ -244,6 +247,9 @@ struct store_member_ops {
 	 * upload and the same version of the part. -ESTALE: the objects differ, or the object was changed
 	 * during the repair. Readers with the object open at the target keep the old bytes. changes: number
 	 * of records with new bytes; 0: no damage.
+	 *
+	 * from NULL: removes all records of the key from `to`. One removal of a key at a time, and no removal
+	 * during another send() of the key.
 	 */
 	int (*send)(struct store_port *from, struct store_port *to, struct store_send *s);
 	/*
@@ -256,18 +262,7 @@ struct store_member_ops {
 	 */
 	int (*copy_commit)(struct store_port *to, struct store_put *put, struct store_port *from,
 			   uint64_t version, const struct store_commit *sc);
-	/* Opens the data of a PUT that its carrier owns, like an object that one PUT has written. No other
-	 * reader sees this object. The caller closes the object before it aborts the PUT. Returns 0; -EAGAIN:
-	 * no memory. */
-	int (*open_put)(struct store_port *p, struct store_put *put, struct store_obj *obj,
-			struct store_put_args *ret_args);
-	/* Removes all records of a key that is not assigned to the engine (-EPERM: the key is assigned). One
-	 * removal of a key at a time, and no removal during send() of the key. */
-	int (*remove)(struct store_port *p, struct store_send *s);
 	int (*slots)(struct store_port *p, enum store_slots_act act, struct store_slots_op *o);
-	/* Ends the assignment of the partitions to an engine whose disk has failed, immediately and for all
-	 * threads. A later SLOTS_LEAVE moves the usage, on the leader, which may wait for a disk that hangs. */
-	void (*disown)(struct store_port *p, const struct store_slots *slots);
 	/*
 	 * Returns the usage of all keys with two copies in a slot, assigned or foreign: the number of
 	 * objects, and the bytes of objects and of parts of uploads. Called by any thread, after recover().
@@ -331,6 +326,10 @@ enum store_look_kind {
 	LOOK_PARTS,        /* struct store_part_list: store_list_parts() */
 	LOOK_BUCKET,       /* struct store_stat: store_bucket_head() */
 	LOOK_BUCKET_ATTRS, /* struct store_stat: store_bucket_get_attrs() */
+	/* For an engine in a set; struct store_obj. Opens the data of a PUT that its carrier owns, like an object
+	 * that one PUT has written. No other reader sees this object. The caller closes the object before it
+	 * aborts the PUT. -EAGAIN: no memory. */
+	LOOK_PUT,
 	LOOK_NR
 };
 
@@ -346,6 +345,8 @@ struct store_look {
 	uint64_t want;
 	void *attrs; /* UPLOAD, BUCKET_ATTRS: buffer for attributes, and its size in bytes */
 	uint32_t cap;
+	struct store_put *put; /* PUT: the PUT, and result: its arguments */
+	struct store_put_args *ret_args;
 };
 
 /* The state that a port's thread reports to the back end. */

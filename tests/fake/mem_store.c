@@ -630,6 +630,8 @@ mem_look_up(struct store_port *p, const struct store_look *l, struct store_op *o
 
 	if (l->is_second)
 		return -ENODATA;
+	if (l->kind == LOOK_PUT)
+		return mem_open_put(p, l, op);
 	if (l->is_to_read) {
 		pthread_mutex_lock(&st->lock);
 		st->to_read_nr++;

@@ -322,11 +322,9 @@ int mem_engine_format(const struct store_conf *conf, bool force, char *err, size
 int mem_engine_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 int mem_walk(struct store_port *p, struct store_walk *w);
 int mem_send(struct store_port *from, struct store_port *to, struct store_send *s);
-int mem_remove(struct store_port *p, struct store_send *s);
 int mem_copy_commit(struct store_port *to, struct store_put *put, struct store_port *from, uint64_t version,
 		    const struct store_commit *sc);
-int mem_open_put(struct store_port *p, struct store_put *put, struct store_obj *obj,
-		 struct store_put_args *ret_args);
+int mem_open_put(struct store_port *p, const struct store_look *l, struct store_op *op);
 
 /* ---- the calls of store/store.h ---- */
 

@@ -909,42 +909,24 @@ leave_work(struct mem_store *st, struct job *j)
 }
 
 static int
-command(struct store_port *p, struct store_slots_op *o, void (*work)(struct mem_store *, struct job *))
-{
-	struct job *j;
-
-	if (!mem_port(p)->st->member->has_slots)
-		return -EOPNOTSUPP;
-	j = mem_job_new(mem_port(p), &o->op, MEM_FAULT_NR, work);
-	j->runs_failed = work == take_work || work == leave_work;
-	return mem_job_start(j);
-}
-
-static int
 member_slots(struct store_port *p, enum store_slots_act act, struct store_slots_op *o)
 {
 	static void (*const work[])(struct mem_store *, struct job *) = {
 		[SLOTS_WATCH] = watch_work, [SLOTS_FREEZE] = freeze_work, [SLOTS_THAW] = thaw_work,
 		[SLOTS_TAKE] = take_work,   [SLOTS_LEAVE] = leave_work,
 	};
+	struct mem_member *m = mem_port(p)->st->member;
+	struct job *j;
 
-	return command(p, o, work[act]);
-}
-
-static void
-member_disown(struct store_port *p, const struct store_slots *slots)
-{
-	set_bits(&mem_port(p)->st->member->own, slots, false);
-}
-
-static int
-member_set_slots(struct store *store, const struct store_slots *slots)
-{
-	struct mem_member *m = mem_store(store)->member;
-
-	m->has_slots = true;
-	m->own = *slots;
-	return 0;
+	if (!m->has_slots)
+		return -EOPNOTSUPP;
+	if (act == SLOTS_DISOWN) {
+		set_bits(&m->own, o->slots, false);
+		return 1;
+	}
+	j = mem_job_new(mem_port(p), &o->op, MEM_FAULT_NR, work[act]);
+	j->runs_failed = act == SLOTS_TAKE || act == SLOTS_LEAVE;
+	return mem_job_start(j);
 }
 
 /* ---- a start in steps ---- */
@@ -1006,11 +988,10 @@ count_own(void *cookie, const char *bucket, size_t len, unsigned place, const st
 }
 
 static int
-member_recover(struct store *store, uint64_t index_bytes, struct quota_book *quotas, int counter,
-	       uint64_t *ret_start_no, char *err, size_t err_len)
+member_recover(struct store *store, const struct store_slots *slots, uint64_t index_bytes,
+	       struct quota_book *quotas, int counter, uint64_t *ret_start_no, char *err, size_t err_len)
 {
 	struct mem_store *st = mem_store(store);
-	struct store_slots own;
 
 	st->base.quotas = st->quotas = quotas;
 	st->counter = counter;
@@ -1026,11 +1007,12 @@ member_recover(struct store *store, uint64_t index_bytes, struct quota_book *quo
 		quota_bound(quotas, quota_find(quotas, counter, b->bucket, b->bucket_len), &b->max);
 		quota_unlock(quotas);
 	}
-	memset(&own, 0xff, sizeof own);
-	if (st->member->has_slots)
-		own = st->member->own;
+	st->member->has_slots = slots != NULL;
+	memset(&st->member->own, 0xff, sizeof st->member->own);
+	if (slots)
+		st->member->own = *slots;
 	quota_lock(quotas);
-	each_record(st, &own, count_own, st);
+	each_record(st, &st->member->own, count_own, st);
 	quota_unlock(quotas);
 	*ret_start_no = st->member->disk->c.start_no + 1;
 	return 0;
@@ -1199,13 +1181,9 @@ const struct store_member_ops mem_member_ops = {
 	.serve = member_serve,
 	.put_table = member_put_table,
 	.has_failed = member_has_failed,
-	.set_slots = member_set_slots,
 	.walk = mem_walk,
 	.send = mem_send,
-	.remove = mem_remove,
 	.copy_commit = mem_copy_commit,
-	.open_put = mem_open_put,
 	.slots = member_slots,
-	.disown = member_disown,
 	.two_use = member_two_use,
 };

@@ -504,9 +504,10 @@ next_step(struct send *sd)
 	go(sd, wait_ns);
 }
 
-static int
-begin(struct mem_port *from, struct mem_port *to, struct store_send *s)
+int
+mem_send(struct store_port *source, struct store_port *target, struct store_send *s)
 {
+	struct mem_port *from = source ? mem_port(source) : NULL, *to = mem_port(target);
 	const struct store_key *k = &s->key;
 	struct send *sd;
 
@@ -534,18 +535,6 @@ begin(struct mem_port *from, struct mem_port *to, struct store_send *s)
 		return 1;
 	sd->is_starting = false;
 	return 0;
-}
-
-int
-mem_send(struct store_port *from, struct store_port *to, struct store_send *s)
-{
-	return begin(mem_port(from), mem_port(to), s);
-}
-
-int
-mem_remove(struct store_port *p, struct store_send *s)
-{
-	return begin(NULL, mem_port(p), s);
 }
 
 /* ---- the second copy of a PUT ---- */

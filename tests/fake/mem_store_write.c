@@ -327,14 +327,13 @@ mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit 
 }
 
 int
-mem_open_put(struct store_port *sp, struct store_put *put, struct store_obj *obj,
-	     struct store_put_args *ret_args)
+mem_open_put(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct mem_port *p = mem_port(sp);
-	struct put_state *ps = mem_put_state(put);
+	struct put_state *ps = mem_put_state(l->put);
 	struct version *v = ps->v;
 
-	check(put->is_started && ps->is_carried && !ps->committing && ps->writes == 0);
+	check(l->put->is_started && ps->is_carried && !ps->committing && ps->writes == 0);
 	pthread_mutex_lock(&p->st->lock);
 	if (!v->data)
 		mem_put_together(ps, ps->commit.meta.attrs);
@@ -342,9 +341,10 @@ mem_open_put(struct store_port *sp, struct store_put *put, struct store_obj *obj
 	v->refs++;
 	p->st->open_nr++;
 	pthread_mutex_unlock(&p->st->lock);
-	mem_open_version(p->st, obj, v);
-	obj->op.port = sp;
-	*ret_args = (struct store_put_args){
+	mem_open_version(p->st, container_of(op, struct store_obj, op), v);
+	op->port = sp;
+	op->result = 0;
+	*l->ret_args = (struct store_put_args){
 		.spec = { .key = { v->bucket, v->key, v->bucket_len, v->key_len, ps->has_two ? 2 : 1 },
 			  .upload_id = ps->part_number ? ps->id : NULL,
 			  .part_number = ps->part_number,
@@ -358,7 +358,7 @@ mem_open_put(struct store_port *sp, struct store_put *put, struct store_obj *obj
 			    .have_expect_crc64 = true,
 			    .expect_crc64 = v->crc64 },
 	};
-	return 0;
+	return 1;
 }
 
 void

@@ -91,8 +91,9 @@ start(const struct store_slots *of_a, const struct store_slots *of_b)
 
 		if (ops->open(&c, &engine[i], &member[i], err, sizeof err) < 0)
 			fail_msg("%s", err);
-		assert_int_equal(ops->set_slots(engine[i], i == A ? of_a : of_b), 0);
-		assert_int_equal(ops->recover(engine[i], con.index_bytes, book, i, &its, err, sizeof err), 0);
+		assert_int_equal(ops->recover(engine[i], i == A ? of_a : of_b, con.index_bytes, book, i, &its,
+					      err, sizeof err),
+				 0);
 		least = its > least ? its : least;
 	}
 	assert_true(least > start_no);
@@ -289,7 +290,7 @@ remove_key(int i, struct store_key k)
 {
 	memset(&sent, 0, sizeof sent);
 	sent.key = k;
-	return STORE_DO(user, &sent.op, ops->remove(at(i), &sent));
+	return STORE_DO(user, &sent.op, ops->send(NULL, at(i), &sent));
 }
 
 static bool
@@ -435,8 +436,7 @@ test_behind(void **state)
 		assert_int_equal(quota_book_new(1, &book), 0);
 		assert_int_equal(ops->open(&c, &st, &m, err, sizeof err), 0);
 		assert_int_equal(m.is_behind, round == 1);
-		assert_int_equal(ops->set_slots(st, &all), 0);
-		assert_int_equal(ops->recover(st, con.index_bytes, book, 0, &its, err, sizeof err), 0);
+		assert_int_equal(ops->recover(st, &all, con.index_bytes, book, 0, &its, err, sizeof err), 0);
 		assert_true(its > m.start_no);
 		assert_int_equal(ops->begin(st, its, true, err, sizeof err), 0);
 		/* A table says whose it is from then on. */
@@ -834,9 +834,10 @@ static void
 test_disown(void **state)
 {
 	struct store_key k = key_of(BUCKET, "k");
+	struct store_slots_op o = { .slots = &all };
 
 	assert_int_equal(put(A, k, NULL, 0, 1, 'x'), 0);
-	ops->disown(at(A), &all);
+	assert_int_equal(ops->slots(at(A), SLOTS_DISOWN, &o), 1);
 	assert_int_equal(listed(A, BUCKET, NULL), 0);
 	assert_int_equal(put(A, k, NULL, 0, 1, 'x'), -EXDEV);
 }
@@ -952,7 +953,12 @@ test_carrier(void **state)
 	while (!was_carried)
 		store_user_turn(user);
 	memset(&o, 0, sizeof o);
-	assert_int_equal(ops->open_put(at(A), &carried, &o, &args), 0);
+	assert_int_equal(
+		at(A)->ops->look(at(A),
+				 &(struct store_look){ .kind = LOOK_PUT, .put = &carried, .ret_args = &args },
+				 &o.op),
+		1);
+	assert_int_equal(o.op.result, 0);
 	assert_int_equal(o.size_bytes, 5000);
 	assert_int_equal(args.spec.key.key_len, 1);
 	assert_memory_equal(args.spec.key.key, "k", 1);

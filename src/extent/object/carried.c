@@ -29,15 +29,15 @@ key_of(const struct put_int *pi)
 }
 
 int
-extent_open_put(struct store_port *sp, struct store_put *put, struct store_obj *obj,
-		struct store_put_args *ret_args)
+extent_open_put(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
-	struct put_int *pi = put_int(put);
+	struct store_obj *obj = container_of(op, struct store_obj, op);
+	struct put_int *pi = put_int(l->put);
 	struct obj_int *oi = obj_int(obj);
 	const struct rec_view *was = &pi->c.view;
 	struct rec_view v = *was;
 
-	check(put->is_started && pi->is_carried && !pi->is_committing && pi->writes == 0);
+	check(l->put->is_started && pi->is_carried && !pi->is_committing && pi->writes == 0);
 	/* One of its own, as the cache of CRC blocks goes by it. */
 	v.version = atomic_fetch_add(&pi->vol->version, 1) + 1;
 	memset(oi, 0, sizeof *oi);
@@ -46,13 +46,14 @@ extent_open_put(struct store_port *sp, struct store_put *put, struct store_obj *
 		return -EAGAIN;
 	oi->mem = oi->rec;
 	oi->vol = pi->vol;
-	obj->op.port = &pi->port->base;
+	op->port = &pi->port->base;
+	op->result = 0;
 	obj->size_bytes = v.size_bytes;
 	obj->version = v.version;
 	obj->crc64 = v.crc64;
 	obj->part_nr = 0;
 	obj->is_open = true;
-	*ret_args = (struct store_put_args){
+	*l->ret_args = (struct store_put_args){
 		.spec = { .key = key_of(pi),
 			  .upload_id =
 				  pi->is_part ? pi->upload_key + pi->upload_key_len - CHUNK_ID_BYTES : NULL,
@@ -67,5 +68,5 @@ extent_open_put(struct store_port *sp, struct store_put *put, struct store_obj *
 			    .have_expect_crc64 = true,
 			    .expect_crc64 = v.crc64 },
 	};
-	return 0;
+	return 1;
 }

@@ -45,6 +45,7 @@ int extent_upload_stat(struct store_port *p, const struct store_look *l, struct 
 int extent_list_parts(struct store_port *p, const struct store_look *l, struct store_op *op);
 int extent_bucket_head(struct store_port *p, const struct store_look *l, struct store_op *op);
 int extent_bucket_get_attrs(struct store_port *p, const struct store_look *l, struct store_op *op);
+int extent_open_put(struct store_port *p, const struct store_look *l, struct store_op *op);
 
 /* ---- parts and lists ---- */
 
@@ -55,13 +56,9 @@ int extent_list(struct store_port *p, struct store_list *ls);
 
 int extent_walk(struct store_port *p, struct store_walk *w);
 int extent_send(struct store_port *from, struct store_port *to, struct store_send *s);
-int extent_remove(struct store_port *p, struct store_send *s);
 int extent_copy_commit(struct store_port *to, struct store_put *put, struct store_port *from,
 		       uint64_t version, const struct store_commit *sc);
-int extent_open_put(struct store_port *p, struct store_put *put, struct store_obj *obj,
-		    struct store_put_args *ret_args);
 int extent_slots(struct store_port *p, enum store_slots_act act, struct store_slots_op *o);
-void extent_disown(struct store_port *p, const struct store_slots *slots);
 
 /* ---- functions for port.c ---- */
 

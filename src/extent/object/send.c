@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The transfer of a key from one engine to another, and the removal of a key that an engine no longer serves: send() and
- * remove() of struct store_member_ops; see send_int.h. The source is read, and the target is changed:
+ * The transfer of a key from one engine to another, and the removal of a key that an engine no longer serves: send() of
+ * struct store_member_ops; see send_int.h. The source is read, and the target is changed:
  *
  *   object    absent at the source: removed from the target
  *             equal, and complete in the target: no change
@@ -111,9 +111,10 @@ begin_object(struct send *sd)
 		look_whole(sd);
 }
 
-static int
-begin(struct extent_port *from, struct extent_port *to, struct store_send *s)
+int
+extent_send(struct store_port *source, struct store_port *target, struct store_send *s)
 {
+	struct extent_port *from = source ? extent_port(source) : NULL, *to = extent_port(target);
 	static const uint8_t no_id[CHUNK_ID_BYTES];
 	struct send *sd;
 	int len;
@@ -157,16 +158,4 @@ begin(struct extent_port *from, struct extent_port *to, struct store_send *s)
 		return 1;
 	sd->is_starting = false;
 	return 0;
-}
-
-int
-extent_send(struct store_port *from, struct store_port *to, struct store_send *s)
-{
-	return begin(extent_port(from), extent_port(to), s);
-}
-
-int
-extent_remove(struct store_port *p, struct store_send *s)
-{
-	return begin(NULL, extent_port(p), s);
 }

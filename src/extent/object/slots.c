@@ -34,18 +34,16 @@ extent_slots(struct store_port *sp, enum store_slots_act act, struct store_slots
 		return -EOPNOTSUPP;
 	o->op.port = &p->base;
 	o->op.result = 0;
+	if (act == SLOTS_DISOWN) {
+		slots_disown(p->vp.vol->slots, o->slots);
+		return 1;
+	}
 	cmd->o = o;
 	cmd->act = act;
 	cmd->c = (struct commit){ .kind = COMMIT_SLOTS, .finished = on_done, .state = CS_DATA_DONE };
 	cmd->c.view = (struct rec_view){ .op = REC_DELETE, .key = no_key, .key_len = sizeof no_key };
 	commit_submit(&p->vp, &cmd->c);
 	return 0;
-}
-
-void
-extent_disown(struct store_port *sp, const struct store_slots *slots)
-{
-	slots_disown(extent_port(sp)->vp.vol->slots, slots);
 }
 
 /* ---- the walk ---- */

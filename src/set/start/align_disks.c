@@ -78,7 +78,7 @@ drop_page(struct start *s, struct leftovers *l, struct store_user *user)
 		memset(send, 0, sizeof *send);
 		send->key = (struct store_key){ l->key[i].name, l->key[i].name + l->key[i].bucket_len,
 						l->key[i].bucket_len, l->key[i].key_len, l->key[i].copies };
-		e = STORE_DO(user, &send->op, s->ops->remove(p, send));
+		e = STORE_DO(user, &send->op, s->ops->send(NULL, p, send));
 	}
 	free(send);
 	return e < 0 ? e : 0;

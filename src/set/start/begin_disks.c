@@ -37,15 +37,13 @@ counter_of(const struct disk *d)
 	return d->number == head ? 0 : start_count(before) + (d->number < head);
 }
 
-/* Tells the engine its assigned partitions. M13: records in other slots count as absent. */
-static int
-set_slots(struct disk *d)
+/* Recovers the disk with its assigned partitions. M13: records in other slots count as absent. */
+int
+start_recover_one(struct disk *d)
 {
+	uint64_t index_bytes = d->of->conf->disks.index_bytes;
 	struct store_slots slots = { .bit = { 0 } };
-	int r;
 
-	if (!RULE_TABLE_DECIDES || !d->of->ops->set_slots)
-		return 0;
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (d->of->table.home[i] == d->number)
 			slots_add(&slots, table_place((unsigned)i, false));
@@ -53,22 +51,9 @@ set_slots(struct disk *d)
 		    !slots_has(&d->of->lost, table_place((unsigned)i, true)))
 			slots_add(&slots, table_place((unsigned)i, true));
 	}
-	r = d->of->ops->set_slots(d->st, &slots);
-	if (r < 0)
-		snprintf(d->err, sizeof d->err, "%s: no memory", start_path(d));
-	return r;
-}
-
-int
-start_recover_one(struct disk *d)
-{
-	uint64_t index_bytes = d->of->conf->disks.index_bytes;
-	int r = set_slots(d);
-
-	if (r < 0)
-		return r;
 	d->counter = counter_of(d);
-	return d->of->ops->recover(d->st, set_share_of(index_bytes, d->id.size_bytes, total_bytes(d->of)),
+	return d->of->ops->recover(d->st, RULE_TABLE_DECIDES ? &slots : NULL,
+				   set_share_of(index_bytes, d->id.size_bytes, total_bytes(d->of)),
 				   d->of->quotas, d->counter, &d->start_no, d->err, sizeof d->err);
 }
 

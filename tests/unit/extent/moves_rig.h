@@ -117,10 +117,8 @@ start_pair(const struct store_slots *own_a, const struct store_slots *own_b)
 		uint64_t no;
 		int r = ops()->open(&conf[i], &st[i], &member, err, sizeof err);
 
-		if (r == 0 && own[i])
-			r = ops()->set_slots(st[i], own[i]);
 		if (r == 0)
-			r = ops()->recover(st[i], 32 * MIB, book, i, &no, err, sizeof err);
+			r = ops()->recover(st[i], own[i], 32 * MIB, book, i, &no, err, sizeof err);
 		if (r < 0)
 			fail_msg("%s", err);
 		start_no = no > start_no ? no : start_no;
@@ -418,7 +416,7 @@ static inline int
 remove_key(int engine, const char *bucket, const char *key)
 {
 	send_begin(&sent, bucket, key);
-	return send_wait(&sent, ops()->remove(port[engine], &sent));
+	return send_wait(&sent, ops()->send(NULL, port[engine], &sent));
 }
 
 /* A command to an engine's leader. */
