@@ -112,6 +112,7 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 		return -ENOMEM;
 	st->base.ops = &extent_ops;
 	st->base.can = STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB | STORE_CAN_FSCK | STORE_CAN_DRAIN;
+	st->base.unit_nr = 1;
 	st->ports_max = conf->ports_max > 0 ? conf->ports_max : 1;
 	st->port = calloc((size_t)st->ports_max, sizeof(struct extent_port *));
 	pthread_mutex_init(&st->ports_lock, NULL);
@@ -292,12 +293,6 @@ static void
 extent_reread(struct store_port *sp)
 {
 	reread_ask(extent_port(sp)->vp.vol);
-}
-
-static int
-extent_unit_nr(const struct store *store)
-{
-	return 1;
 }
 
 /* Each would have a unit of its own. */
@@ -534,7 +529,6 @@ const struct store_ops extent_ops = {
 	.list = extent_list,
 	.snapshot = extent_snapshot,
 	.reread = extent_reread,
-	.unit_nr = extent_unit_nr,
 	.unit_info = extent_unit_info,
 	.background = extent_background,
 	.member = &extent_member_ops,

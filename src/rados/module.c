@@ -292,6 +292,7 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 	ignore_arguments();
 	st->base.ops = &rados_store_ops;
 	st->base.can = STORE_CAN_SCRUB | STORE_CAN_FSCK | STORE_CAN_DRAIN;
+	st->base.unit_nr = POOL_NR;
 	st->ports_max = conf->ports_max;
 	st->index_shards = rc->index_shards;
 	st->dead_after_ns = rc->dead_after_ns;
@@ -469,12 +470,6 @@ rstore_share(struct store_port *sp, uint32_t shard)
 }
 
 /* ---- what operators see ---- */
-
-static int
-rstore_unit_nr(const struct store *st)
-{
-	return POOL_NR;
-}
 
 static enum store_answer
 rstore_answers(const struct store *base, char *why, size_t len)
@@ -658,7 +653,6 @@ const struct store_ops rados_store_ops = {
 	.bucket_was_there = rstore_bucket_was_there,
 	.list = rstore_list,
 	.answers = rstore_answers,
-	.unit_nr = rstore_unit_nr,
 	.unit_info = rstore_unit_info,
 	.background = rstore_background,
 };

@@ -44,7 +44,7 @@ set_members_begin(struct set *s, const struct set_found *f)
 {
 	struct set_members *m = s->members;
 
-	check(m->engine_nr == 0 && m->unit_nr == 0);
+	check(m->engine_nr == 0 && s->base.unit_nr == 0);
 	check(f->nr > 0 && f->nr <= f->member_nr && f->member_nr <= STORE_SET_MAX);
 	check(f->nr + f->missing_nr <= f->member_nr);
 	memcpy(m->engine, f->engine, sizeof m->engine);
@@ -54,7 +54,7 @@ set_members_begin(struct set *s, const struct set_found *f)
 	m->missing_nr = f->missing_nr;
 	atomic_store(&m->drained, f->drained);
 	atomic_store(&m->engine_nr, f->nr);
-	atomic_store(&m->unit_nr, f->member_nr);
+	atomic_store(&s->base.unit_nr, f->member_nr);
 	atomic_store(&m->can_fail, true);
 }
 
@@ -131,7 +131,7 @@ set_has_failed(const struct set *s, int engine)
 int
 set_units(const struct set *s)
 {
-	return atomic_load(&s->members->unit_nr);
+	return atomic_load(&s->base.unit_nr);
 }
 
 const struct set_member *
@@ -139,7 +139,7 @@ set_unit(const struct set *s, int unit)
 {
 	const struct set_members *m = s->members;
 
-	check(unit >= 0 && unit < atomic_load(&m->unit_nr));
+	check(unit >= 0 && unit < atomic_load(&s->base.unit_nr));
 	return &m->unit[unit];
 }
 
@@ -151,14 +151,14 @@ set_add_unit(struct set *s, int engine, const uint8_t *uuid)
 
 	check(engine >= 0 && engine < set_engines(s));
 	pthread_mutex_lock(&m->lock);
-	at = atomic_load(&m->unit_nr);
+	at = atomic_load(&s->base.unit_nr);
 	check(at < STORE_SET_MAX);
 	for (int i = 0; i < at; i++)
 		check(m->unit[i].engine != engine);
 	m->unit[at].engine = (uint8_t)engine;
 	if (uuid)
 		uuid_write(m->unit[at].uuid, uuid);
-	atomic_store(&m->unit_nr, at + 1);
+	atomic_store(&s->base.unit_nr, at + 1);
 	pthread_mutex_unlock(&m->lock);
 }
 

@@ -14,7 +14,6 @@ struct set_members {
 	_Atomic int engine_nr; /* number of entries in engine[] and number[] */
 	struct store *engine[STORE_SET_MAX];
 	uint8_t number[STORE_SET_MAX]; /* number of each engine's disk in the placement map */
-	_Atomic int unit_nr;           /* number of entries in unit[] */
 	struct set_member unit[STORE_SET_MAX];
 	_Atomic uint64_t drained; /* bitmap of units that were drained since the start */
 	int missing_nr;           /* number of units that were missing at the start */

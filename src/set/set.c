@@ -268,13 +268,6 @@ set_reread(struct store_port *sp)
 		store_reread(port_engine(p, i));
 }
 
-/* Returns the number of units: each engine has one unit. */
-static int
-set_unit_nr(const struct store *st)
-{
-	return set_units(set_of(st));
-}
-
 static void
 add_move(const struct set *s, int unit, struct store_unit_info *info)
 {
@@ -365,6 +358,5 @@ const struct store_ops store_set_ops = {
 	.change_disks = set_change_disks,
 	.disks_info = set_disks_info,
 	.background = set_background,
-	.unit_nr = set_unit_nr,
 	.unit_info = set_unit_info,
 };

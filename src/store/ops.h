@@ -11,6 +11,8 @@
 #include "base/check.h"
 #include "store/store.h"
 
+#include <stdatomic.h>
+
 /* The new state of a bucket's gate. */
 enum store_gate {
 	GATE_OPEN,
@@ -446,7 +448,6 @@ struct store_ops {
 			   struct store_copies_info *ret_copies);
 	/* Implements store_background(). NULL: the back end has no background work. */
 	const char *(*background)(const struct store *st);
-	int (*unit_nr)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 	/* additional functions of an engine; NULL: the back end stores no placement map */
 	const struct store_member_ops *member;
@@ -473,6 +474,7 @@ struct store {
 	const struct store_ops *ops;
 	struct quota_book *quotas; /* quota ledger (model/quota.h); NULL: the back end has no quotas */
 	unsigned can;              /* STORE_CAN_... bits: see store_can() */
+	_Atomic int unit_nr;       /* number of units; units are only added */
 };
 
 /* First members of the struct store_port of every back end, set by attach(). */

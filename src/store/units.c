@@ -76,7 +76,7 @@ store_set_move_rate(struct store *st, uint64_t bytes)
 int
 store_unit_nr(const struct store *st)
 {
-	return st->ops->unit_nr(st);
+	return atomic_load(&st->unit_nr);
 }
 
 bool

@@ -420,6 +420,7 @@ mem_store_make(const struct store_conf *conf, const struct store_ops *ops, bool 
 	}
 	st->base.quotas = st->quotas;
 	st->base.can = STORE_CAN_SCRUB | STORE_CAN_DRAIN;
+	st->base.unit_nr = 1;
 	pthread_mutex_init(&st->lock, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -528,12 +529,6 @@ mem_share(struct store_port *sp, uint32_t shard)
 }
 
 /* ---- what operators see ---- */
-
-int
-mem_unit_nr(const struct store *store)
-{
-	return 1;
-}
 
 void
 mem_unit_info(const struct store *store, int unit, struct store_unit_info *ret_info)
@@ -651,7 +646,7 @@ mem_look_up(struct store_port *p, const struct store_look *l, struct store_op *o
 	.turn = mem_turn, .look = mem_look_up, .close = mem_close, .read_plan = mem_read_plan,               \
 	.read = mem_read, .put_init = mem_put_init, .put_write = mem_put_write,                              \
 	.put_commit = mem_put_commit, .put_abort = mem_put_abort, .apply = mem_apply,                        \
-	.obj_part = mem_obj_part, .list = mem_list, .unit_nr = mem_unit_nr, .unit_info = mem_unit_info
+	.obj_part = mem_obj_part, .list = mem_list, .unit_info = mem_unit_info
 
 const struct store_ops mem_store_ops = {
 	MEM_OPS,

@@ -350,7 +350,6 @@ int mem_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct stor
 int mem_list(struct store_port *p, struct store_list *ls);
 /* The work and the end of a list of uploads. */
 void mem_uploads_finish(struct mem_store *st, struct job *j);
-int mem_unit_nr(const struct store *st);
 void mem_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info);
 
 #endif
