@@ -59,15 +59,14 @@ hand_over(struct extent_port *p, struct del_int *di, int key_len)
 int
 extent_delete(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	const struct store_key *k = &c->key;
 	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_DELETE);
-	int len = key_object(di->key, k);
+	int len = key_object(di->key, &c->key);
 
 	if (len < 0)
 		return len;
 	di->c.bucket_key = di->bucket_key;
-	di->c.bucket_key_len = (uint16_t)key_bucket(di->bucket_key, k->bucket, k->bucket_len);
+	di->c.bucket_key_len = (uint16_t)key_bucket(di->bucket_key, c->key.bucket, c->key.bucket_len);
 	if (c->pre)
 		di->c.pre = *c->pre;
 	di->c.view.op = REC_DELETE;
@@ -77,15 +76,14 @@ extent_delete(struct store_port *sp, const struct store_change *c, struct store_
 int
 extent_set_attrs(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	const struct store_key *k = &c->key;
 	struct extent_port *p = extent_port(sp);
 	struct del_int *di = begin(p, op, COMMIT_ATTRS);
-	int len = key_object(di->key, k);
+	int len = key_object(di->key, &c->key);
 
 	if (len < 0)
 		return len;
 	di->c.bucket_key = di->bucket_key;
-	di->c.bucket_key_len = (uint16_t)key_bucket(di->bucket_key, k->bucket, k->bucket_len);
+	di->c.bucket_key_len = (uint16_t)key_bucket(di->bucket_key, c->key.bucket, c->key.bucket_len);
 	di->c.view.op = REC_PUT;
 	di->c.want_version = c->version;
 	di->c.attrs = c->attrs;

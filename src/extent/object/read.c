@@ -55,11 +55,10 @@ int
 extent_open(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct store_obj *obj = container_of(op, struct store_obj, op);
-	const struct store_key *k = &l->key;
 	struct extent_port *p = extent_port(sp);
 	struct vol *vol = p->vp.vol;
 	uint8_t key[KEY_BYTES_MAX], bucket[1 + STORE_BUCKET_MAX];
-	int len = key_object(key, k);
+	int len = key_object(key, &l->key);
 	struct rec *r;
 
 	obj->op.port = &p->base;
@@ -68,7 +67,7 @@ extent_open(struct store_port *sp, const struct store_look *l, struct store_op *
 		return len;
 	r = tree_get(vol->tree, key, (size_t)len);
 	if (!r) {
-		int blen = key_bucket(bucket, k->bucket, k->bucket_len);
+		int blen = key_bucket(bucket, l->key.bucket, l->key.bucket_len);
 
 		return finished(&obj->op, tree_get(vol->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);
 	}

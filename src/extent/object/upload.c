@@ -75,11 +75,11 @@ on_done(struct commit *c)
 }
 
 static int
-submit(struct extent_port *p, struct store_upload *u, const struct store_key *k, const uint8_t *id,
+submit(struct extent_port *p, struct store_upload *u, const struct store_change *c, const uint8_t *id,
        enum commit_kind kind)
 {
 	struct upload_int *ui = (struct upload_int *)u->priv;
-	int len = key_upload(ui->key, k, id);
+	int len = key_upload(ui->key, &c->key, id);
 
 	if (len < 0)
 		return len;
@@ -88,7 +88,7 @@ submit(struct extent_port *p, struct store_upload *u, const struct store_key *k,
 	ui->u = u;
 	ui->c = (struct commit){ .kind = kind, .finished = on_done, .state = CS_DATA_DONE };
 	ui->c.bucket_key = ui->bucket_key;
-	ui->c.bucket_key_len = (uint16_t)key_bucket(ui->bucket_key, k->bucket, k->bucket_len);
+	ui->c.bucket_key_len = (uint16_t)key_bucket(ui->bucket_key, c->key.bucket, c->key.bucket_len);
 	ui->c.view.key = ui->key;
 	ui->c.view.key_len = (uint16_t)len;
 	return disk_failed(&p->vp.vol->disk) ? -EROFS : 0;
@@ -103,7 +103,7 @@ extent_create_upload(struct store_port *sp, const struct store_change *c, struct
 	int e;
 
 	extent_new_id(p->vp.vol, u->id);
-	e = submit(p, u, &c->key, u->id, COMMIT_UPLOAD_MAKE);
+	e = submit(p, u, c, u->id, COMMIT_UPLOAD_MAKE);
 	if (e < 0)
 		return e;
 	ui->c.view.op = REC_PUT;
@@ -121,7 +121,7 @@ extent_abort_upload(struct store_port *sp, const struct store_change *c, struct 
 	struct store_upload *u = container_of(op, struct store_upload, op);
 	struct extent_port *p = extent_port(sp);
 	struct upload_int *ui = (struct upload_int *)u->priv;
-	int e = submit(p, u, &c->key, c->id, COMMIT_UPLOAD_ABORT);
+	int e = submit(p, u, c, c->id, COMMIT_UPLOAD_ABORT);
 
 	if (e < 0)
 		return e;

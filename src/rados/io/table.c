@@ -157,13 +157,13 @@ on_look_over(struct txn *t)
 int
 rstore_bucket_look(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
-	const struct store_key *k = &l->key;
 	struct rport *p = rport(sp);
 	struct bucket_look *bl = calloc(1, sizeof *bl);
 
 	op->port = sp;
-	if (!bl || table_add_key(&bl->txn, 'b', k->bucket, k->bucket_len) < 0 ||
-	    (l->kind == LOOK_BUCKET_ATTRS && table_add_key(&bl->txn, 'a', k->bucket, k->bucket_len) < 0)) {
+	if (!bl || table_add_key(&bl->txn, 'b', l->key.bucket, l->key.bucket_len) < 0 ||
+	    (l->kind == LOOK_BUCKET_ATTRS &&
+	     table_add_key(&bl->txn, 'a', l->key.bucket, l->key.bucket_len) < 0)) {
 		if (bl)
 			txn_fini(&bl->txn);
 		free(bl);
@@ -249,13 +249,12 @@ on_attrs_over(struct txn *t)
 int
 rstore_bucket_set_attrs(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	const struct store_key *k = &c->key;
 	struct rport *p = rport(sp);
 	struct battrs_op *bo = calloc(1, sizeof *bo);
 
 	op->port = sp;
-	if (!bo || table_add_key(&bo->txn, 'b', k->bucket, k->bucket_len) < 0 ||
-	    table_add_key(&bo->txn, 'a', k->bucket, k->bucket_len) < 0) {
+	if (!bo || table_add_key(&bo->txn, 'b', c->key.bucket, c->key.bucket_len) < 0 ||
+	    table_add_key(&bo->txn, 'a', c->key.bucket, c->key.bucket_len) < 0) {
 		if (bo)
 			txn_fini(&bo->txn);
 		free(bo);
@@ -323,13 +322,12 @@ on_bound_over(struct txn *t)
 int
 rstore_bucket_set_quota(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	const struct store_key *k = &c->key;
 	struct rport *p = rport(sp);
 	struct bound_op *bo = calloc(1, sizeof *bo);
 
 	op->port = sp;
-	if (!bo || table_add_key(&bo->txn, 'b', k->bucket, k->bucket_len) < 0 ||
-	    table_add_key(&bo->txn, 'q', k->bucket, k->bucket_len) < 0) {
+	if (!bo || table_add_key(&bo->txn, 'b', c->key.bucket, c->key.bucket_len) < 0 ||
+	    table_add_key(&bo->txn, 'q', c->key.bucket, c->key.bucket_len) < 0) {
 		if (bo)
 			txn_fini(&bo->txn);
 		free(bo);

@@ -119,7 +119,6 @@ rput_free(struct rput *rp)
 int
 rstore_put_init(struct store_port *sp, struct store_put *put, const struct store_put_spec *spec)
 {
-	const struct store_key *k = &spec->key;
 	uint64_t size_bytes = spec->size_bytes;
 	struct rport *p = rport(sp);
 	struct rput *rp;
@@ -131,7 +130,7 @@ rstore_put_init(struct store_port *sp, struct store_put *put, const struct store
 	put->is_started = false;
 	if (is_too_much(p->st))
 		return -EAGAIN;
-	rp = txn_op_new(sizeof *rp, offsetof(struct rput, txn), k);
+	rp = txn_op_new(sizeof *rp, offsetof(struct rput, txn), &spec->key);
 	if (!rp)
 		return -ENOMEM;
 	rp->put = put;
@@ -143,7 +142,8 @@ rstore_put_init(struct store_port *sp, struct store_put *put, const struct store
 		rp->is_part = true;
 		rp->number = spec->part_number;
 		memcpy(rp->upload_id, spec->upload_id, sizeof rp->upload_id);
-		e = txn_add_key(&rp->txn, key, key_upload(key, k->key, k->key_len, rp->upload_id));
+		e = txn_add_key(&rp->txn, key,
+				key_upload(key, rp->txn.object, rp->txn.object_len, rp->upload_id));
 		if (e == 0)
 			e = txn_add_key(&rp->txn, key, key_part(key, rp->upload_id, rp->number));
 	} else {
@@ -151,9 +151,10 @@ rstore_put_init(struct store_port *sp, struct store_put *put, const struct store
 		e = txn_add_object(&rp->txn);
 	}
 	if (e == 0)
-		e = size_bytes == STORE_SIZE_UNKNOWN ? 0
-						     : usage_reserve(p->st, k->bucket, k->bucket_len,
-								     counted(rp, size_bytes), &rp->hold);
+		e = size_bytes == STORE_SIZE_UNKNOWN
+			    ? 0
+			    : usage_reserve(p->st, rp->txn.bucket, rp->txn.bucket_len,
+					    counted(rp, size_bytes), &rp->hold);
 	if (e == 0)
 		e = rp->trailer ? gateway_id(p->st, &rp->id) : -ENOMEM;
 	if (e < 0) {

@@ -39,12 +39,12 @@ on_upload_over(struct txn *t)
 }
 
 static int
-start(struct rport *p, struct upload_op *uo, const struct store_key *k, enum txn_say (*decide)(struct txn *t))
+start(struct rport *p, struct upload_op *uo, enum txn_say (*decide)(struct txn *t))
 {
 	char key[OMAP_KEY_MAX];
 
 	check(!uo->u != !uo->stat);
-	if (txn_add_key(&uo->txn, key, key_upload(key, k->key, k->key_len, uo->id)) < 0) {
+	if (txn_add_key(&uo->txn, key, key_upload(key, uo->txn.object, uo->txn.object_len, uo->id)) < 0) {
 		free(uo);
 		return -ENOMEM;
 	}
@@ -113,7 +113,7 @@ rstore_upload_create(struct store_port *sp, const struct store_change *c, struct
 	memcpy(uo->id + 8, &half, 4);
 	half = htobe32((uint32_t)id.counter);
 	memcpy(uo->id + 12, &half, 4);
-	return start(p, uo, &c->key, decide_create);
+	return start(p, uo, decide_create);
 }
 
 static enum txn_say
@@ -144,7 +144,7 @@ rstore_upload_stat(struct store_port *sp, const struct store_look *l, struct sto
 	uo->to = l->attrs;
 	uo->cap = l->attrs ? l->cap : 0;
 	memcpy(uo->id, l->id, sizeof uo->id);
-	return start(rport(sp), uo, &l->key, decide_stat);
+	return start(rport(sp), uo, decide_stat);
 }
 
 /* ---- list ---- */
