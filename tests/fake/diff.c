@@ -19,7 +19,7 @@
  *   versions      They are numbers of the back end; only equality and increase are compared.
  *   two copies    Only a set has them; no bucket is made with two.
  *   empty pages   max is at least 1: a page of no entries is no question that the layer above asks.
- *   quotas        Only of objects and uploads, with one gateway: bytes in progress count at another moment on RADOS (model/quota.h).
+ *   quotas        Only of objects and uploads, and with one gateway, which knows the usage at once: bytes in progress count at another moment on RADOS (model/quota.h).
  *   first error   Of an operation that fails for several reasons (a precondition and a wrong CRC, say), any one may be the answer.
  *   early errors  An aborted PUT may have been refused at its beginning, or not.
  *   reads         of parts of an upload in progress: RADOS cannot (store_open_part()).
@@ -55,6 +55,7 @@ one_in(struct diff_source *s, uint32_t n)
 struct hint {
 	struct diff_source *s;
 	uint32_t nr;
+	bool has_two; /* operations are for one or the other process of the last back end */
 	uint32_t etag[DIFF_BUCKETS][DIFF_KEYS]; /* of the last PUT */
 	struct {
 		unsigned bucket, key;
@@ -244,7 +245,10 @@ choose(struct hint *h, struct diff_op *op)
 
 	*op = (struct diff_op){ .kind = choose_kind(s),
 				.nr = ++h->nr,
+				.process = h->has_two ? diff_below(s, 2) : 0,
 				.bucket = one_in(s, 3) ? diff_below(s, DIFF_BUCKETS) : 0 };
+	if (op->kind == OP_BUCKET_QUOTA && h->has_two)
+		op->kind = OP_BUCKET_HEAD;
 	op->key = one_in(s, 2) ? diff_below(s, DIFF_KEYS) : diff_below(s, 2);
 	op->upload = diff_below(s, DIFF_UPLOADS);
 	if (op->kind == OP_UPLOAD_STAT || op->kind == OP_UPLOAD_ABORT || op->kind == OP_PART ||
@@ -352,8 +356,8 @@ diff_say(const struct diff_op *op, char *text, size_t len)
 					     "IDLE" };
 	static const char *const conditions[] = { "",          " if absent",     " if any",
 						  " if match", " if none match", " if version" };
-	int n = snprintf(text, len, "%u %s %s/%s upload %u part %u size %llu%s%s%s attrs %u%s%s", op->nr,
-			 kinds[op->kind], diff_bucket(op->bucket), diff_key(op->key), op->upload,
+	int n = snprintf(text, len, "%u.%u %s %s/%s upload %u part %u size %llu%s%s%s attrs %u%s%s", op->nr,
+			 op->process, kinds[op->kind], diff_bucket(op->bucket), diff_key(op->key), op->upload,
 			 op->part + 1, (unsigned long long)op->size,
 			 op->says_size ? op->wrong_size ? " said wrongly" : " said" : "",
 			 op->wrong_size ? " wrong" : "", op->rides ? " rides" : "", op->attrs_len,
@@ -450,9 +454,9 @@ do_killed(struct diff_end **ends, int nr, const struct diff_op *op, unsigned tur
 
 /* Everything that there is. */
 static int
-look_at_all(struct diff_end **ends, int nr, bool verbose)
+look_at_all(struct diff_end **ends, int nr, unsigned process, bool verbose)
 {
-	struct diff_op op = { .kind = OP_LIST_BUCKETS, .prefix = "", .max = 100 };
+	struct diff_op op = { .kind = OP_LIST_BUCKETS, .process = process, .prefix = "", .max = 100 };
 	int e = do_all(ends, nr, &op, verbose);
 
 	for (op.bucket = 0; e == 0 && op.bucket < DIFF_BUCKETS; op.bucket++) {
@@ -499,6 +503,7 @@ diff_history(struct diff_end **ends, int nr, struct diff_source *s, unsigned ops
 
 	check(h && nr >= 1 && nr <= DIFF_ENDS_MAX);
 	h->s = s;
+	h->has_two = ends[nr - 1]->select && one_in(s, 3);
 	for (int i = 0; i < nr; i++)
 		memset(ends[i]->upload, 0, sizeof ends[i]->upload);
 	for (; e == 0 && done < ops && (!s->bytes || s->at < s->nr); done++) {
@@ -525,9 +530,9 @@ diff_history(struct diff_end **ends, int nr, struct diff_source *s, unsigned ops
 		e = do_all(ends, nr, &op, verbose);
 		note(h, &op, ends[0]);
 	}
+	for (unsigned i = 0; e == 0 && i <= h->has_two; i++)
+		e = look_at_all(ends, nr, i, verbose);
 	free(h);
-	if (e == 0)
-		e = look_at_all(ends, nr, verbose);
 	if (e == 0)
 		e = empty(ends, nr, verbose);
 	return e < 0 ? e : (int)done;

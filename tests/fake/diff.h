@@ -38,6 +38,9 @@ struct diff_end {
 	/* Ends the process without a last step of the store, and starts another one. Operations in flight end first, with any result.
 	 * NULL: the back end cannot do so. */
 	void (*kill)(struct diff_end *e);
+	/* Selects the process that gets the next operations, by its number, 0 or 1: both serve the same store. NULL: the back end has
+	 * one process. */
+	void (*select)(struct diff_end *e, unsigned process);
 	struct store *store;
 	struct store_port *port;
 	struct bufpool *bufs;
@@ -93,6 +96,7 @@ enum diff_kind {
 
 struct diff_op {
 	enum diff_kind kind;
+	unsigned process; /* that gets the operation, of a back end that has two */
 	unsigned bucket, key, upload, part;
 	uint32_t nr; /* of the operation in its history: content, ETag and attributes follow from it */
 	uint64_t size;

@@ -656,6 +656,8 @@ diff_do(struct diff_end *e, const struct diff_op *op)
 	e->len = 0;
 	e->text[0] = 0;
 	e->wrong = NULL;
+	if (e->select)
+		e->select(e, op->process);
 	switch (op->kind) {
 	case OP_PUT:
 	case OP_PUT_ABORT:
@@ -717,6 +719,8 @@ diff_do_killed(struct diff_end *e, const struct diff_op *op, unsigned turns)
 	int r;
 
 	check(pt && co && e->kill);
+	if (e->select)
+		e->select(e, op->process);
 	if (op->kind == OP_PUT) {
 		r = put_begin(e, op, pt);
 		sop = &pt->put.op;

@@ -10,7 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static unsigned owner, turns;
+/* The gateways of the store, of which the history selects one. */
+#define GATEWAYS 2
+static struct gateway_of_end {
+	struct store *store;
+	struct store_port *port;
+	unsigned owner; /* of its connections */
+} gateways[GATEWAYS];
+static unsigned at, owner, turns;
 static uint64_t now_ns = 1700000000 * NS_PER_S;
 
 static void
@@ -25,17 +32,62 @@ turn(struct diff_end *e)
 	/* An operation may wait for a helper, and ask the cluster meanwhile: whether a gateway is dead, say. */
 	if (!any || ++turns % 64 == 0)
 		fake_rados_turn_helpers();
-	store_quiesce(e->port);
+	for (int i = 0; i < GATEWAYS; i++) {
+		if (gateways[i].port)
+			store_quiesce(gateways[i].port);
+	}
+}
+
+static void
+select_one(struct diff_end *e, unsigned process)
+{
+	at = process;
+	e->store = gateways[at].store;
+	e->port = gateways[at].port;
+}
+
+static void
+stop_one(struct diff_end *e, struct gateway_of_end *g)
+{
+	while (!store_detach(g->port))
+		turn(e);
+	g->port = NULL;
+	store_stop(g->store);
+	g->store = NULL;
 }
 
 static void
 stop(struct diff_end *e)
 {
-	while (!store_detach(e->port))
-		turn(e);
-	store_stop(e->store);
-	e->port = NULL;
-	e->store = NULL;
+	for (int i = 0; i < GATEWAYS; i++)
+		stop_one(e, &gateways[i]);
+	select_one(e, 0);
+}
+
+/* A gateway is dead when its row stands still between two looks of another one. */
+static const struct store_conf conf = { .ops = &rados_store_ops,
+					.ports_max = 1,
+					.rados = { .conf = "memory",
+						   .user = "admin",
+						   .meta_pool = "gantry.meta",
+						   .data_pool = "gantry.data",
+						   .ns = "diff",
+						   .index_shards = 2,
+						   .object_bytes = 2 << 20,
+						   .dead_after_ns = 1 } };
+
+static void
+start_one(struct diff_end *e, struct gateway_of_end *g)
+{
+	char err[512] = "";
+
+	g->owner = ++owner;
+	fake_rados_owner(owner);
+	if (store_start(&conf, &g->store, err, sizeof err) < 0) {
+		fprintf(stderr, "rados: %s\n", err);
+		abort();
+	}
+	check(store_attach(g->store, NULL, &e->mb, NULL, &g->port) == 0);
 }
 
 static void
@@ -44,17 +96,6 @@ start(struct diff_end *e, bool is_new)
 	static const struct fake_rados_tuning tuning = {
 		.seed = 1, .page_max = 5, .conflict = 12, .twice = 12, .raise = 30
 	};
-	/* A gateway is dead when its row stands still between two looks of another one. */
-	struct store_conf conf = { .ops = &rados_store_ops,
-				   .ports_max = 1,
-				   .rados = { .conf = "memory",
-					      .user = "admin",
-					      .meta_pool = "gantry.meta",
-					      .data_pool = "gantry.data",
-					      .ns = "diff",
-					      .index_shards = 2,
-					      .object_bytes = 2 << 20,
-					      .dead_after_ns = 1 } };
 	char err[512] = "";
 
 	if (is_new) {
@@ -63,12 +104,9 @@ start(struct diff_end *e, bool is_new)
 		fake_rados_reset(&tuning);
 		check(store_format(&conf, false, err, sizeof err) == 0);
 	}
-	fake_rados_owner(++owner);
-	if (store_start(&conf, &e->store, err, sizeof err) < 0) {
-		fprintf(stderr, "rados: %s\n", err);
-		abort();
-	}
-	check(store_attach(e->store, NULL, &e->mb, NULL, &e->port) == 0);
+	for (int i = 0; i < GATEWAYS; i++)
+		start_one(e, &gateways[i]);
+	select_one(e, 0);
 }
 
 static void
@@ -82,17 +120,22 @@ idle(struct diff_end *e)
 static void
 kill_it(struct diff_end *e)
 {
-	fake_rados_kill(owner);
-	stop(e);
-	start(e, false);
+	fake_rados_kill(gateways[at].owner);
+	stop_one(e, &gateways[at]);
+	start_one(e, &gateways[at]);
+	select_one(e, at);
 }
 
 struct diff_end *
 diff_rados_end(struct bufpool *bufs, bool has_clock)
 {
-	static struct diff_end e = {
-		.name = "rados", .start = start, .stop = stop, .turn = turn, .idle = idle, .kill = kill_it
-	};
+	static struct diff_end e = { .name = "rados",
+				     .start = start,
+				     .stop = stop,
+				     .turn = turn,
+				     .idle = idle,
+				     .kill = kill_it,
+				     .select = select_one };
 
 	if (has_clock)
 		clock_fake(&now_ns);
