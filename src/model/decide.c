@@ -73,8 +73,9 @@ model_check_list(struct store_complete *c)
 	return 0;
 }
 
-bool
-model_is_part(const struct store_part_ref *ref, const struct model_record *part)
+/* Returns true if the part is the one that the entry of a list names; the number is not compared. */
+static bool
+is_part(const struct store_part_ref *ref, const struct model_record *part)
 {
 	return same_etag(&ref->etag, &part->etag) && (!ref->version || ref->version == part->version);
 }
@@ -92,7 +93,7 @@ model_judge_parts(const struct store_complete *c, struct model_view *v, bool add
 		ret->bad = i;
 		if (r < 0)
 			return r;
-		if (r == 0 || !model_is_part(&c->parts[i], &part))
+		if (r == 0 || !is_part(&c->parts[i], &part))
 			return -EBADR;
 		if (i + 1 < c->part_nr && part.size_bytes < c->part_min_bytes)
 			return -EMSGSIZE;
@@ -106,6 +107,23 @@ model_judge_parts(const struct store_complete *c, struct model_view *v, bool add
 	if (c->have_expect_size && c->expect_size_bytes != ret->size_bytes)
 		return -ERANGE;
 	return adds_crc && c->have_expect_crc64 && c->expect_crc64 != ret->crc64 ? -EILSEQ : 0;
+}
+
+bool
+model_was_done(struct store_complete *c, const struct model_record *object, uint64_t mtime_ns,
+	       uint32_t part_nr, struct model_view *parts)
+{
+	const struct store_complete list = { .parts = c->parts, .part_nr = c->part_nr };
+	struct model_answer a;
+
+	if (part_nr != c->part_nr || model_judge_parts(&list, parts, false, &a) < 0)
+		return false;
+	c->version = object->version;
+	c->size_bytes = object->size_bytes;
+	c->crc64 = object->crc64;
+	c->mtime_ns = mtime_ns;
+	c->etag = object->etag;
+	return c->was_done = true;
 }
 
 /* ---- usage ---- */

@@ -122,10 +122,13 @@ struct quota_change model_usage(enum model_kind kind, const uint64_t *size_bytes
 /* Checks numbers and order of the parts in a list for a completion, before anything is looked up. Returns 0 or
  * -EINVAL, with the index of the part in c->bad. */
 int model_check_list(struct store_complete *c);
-/* Returns true if the part is the one that the entry of a list for a completion names; the number is not compared. */
-bool model_is_part(const struct store_part_ref *ref, const struct model_record *part);
 /* Compares the list of a completion with the parts of the view, and adds up their sizes, and, adds_crc, their
  * CRCs. Returns 0, -EBADR, -EMSGSIZE, -ERANGE, -EILSEQ, or an error of the view. */
 int model_judge_parts(const struct store_complete *c, struct model_view *v, bool adds_crc,
 		      struct model_answer *ret);
+/* Looks whether a completion repeats the one that made an object, which has part_nr parts; the view shows these parts.
+ * If so, sets the results of c, and was_done. Returns was_done. */
+bool model_was_done(struct store_complete *c, const struct model_record *object, uint64_t mtime_ns,
+		    uint32_t part_nr, struct model_view *parts);
+
 #endif

@@ -134,17 +134,9 @@ find_made(struct model_view *view, enum model_kind kind, uint32_t number, struct
 bool
 mem_was_done(const struct version *v, const uint8_t *id, struct store_complete *c)
 {
-	const struct store_complete list = { .parts = c->parts, .part_nr = c->part_nr };
 	struct made_view mv = { .view.find = find_made, .v = v };
-	struct model_answer a;
+	struct model_record object;
 
-	if (!v || v->part_nr != c->part_nr || memcmp(v->id, id, sizeof v->id) != 0 ||
-	    model_judge_parts(&list, &mv.view, false, &a) < 0)
-		return false;
-	c->version = v->number;
-	c->size_bytes = v->size_bytes;
-	c->crc64 = v->crc64;
-	c->mtime_ns = v->mtime_ns;
-	c->etag = v->etag;
-	return c->was_done = true;
+	return show(v, &object) && memcmp(v->id, id, sizeof v->id) == 0 &&
+	       model_was_done(c, &object, v->mtime_ns, v->part_nr, &mv.view);
 }

@@ -149,3 +149,14 @@ owner_part(const struct tree *t, const uint8_t *owner_key, size_t len, uint8_t *
 	key_part(ret_key, number - CHUNK_ID_BYTES, be32toh(be));
 	return tree_find(t, ret_key, CHUNK_KEY_BYTES);
 }
+
+const struct rec *
+part_record(const struct tree *t, const struct chunk_ref *ref)
+{
+	uint8_t key[CHUNK_KEY_BYTES];
+	const struct rec *r;
+
+	key_part(key, ref->id, ref->index);
+	r = tree_get(t, key, sizeof key);
+	return r && r->size_bytes == ref->len_bytes && r->crc64 == ref->crc64 ? r : NULL;
+}

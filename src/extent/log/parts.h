@@ -37,5 +37,8 @@ void owner_text(const struct owner *o, char *text, size_t cap);
 /* Finds the part of an owner in an index, and writes the part's key (CHUNK_KEY_BYTES). owner_key: key of a
  * struct owner. Returns NULL: the index lacks the part. */
 struct rec *owner_part(const struct tree *t, const uint8_t *owner_key, size_t len, uint8_t *ret_key);
+/* Returns the record of a part of an object; NULL: the index lacks the part, or has another one. The record is kept while the
+ * object is pinned. Called by a thread that reads the index. */
+const struct rec *part_record(const struct tree *t, const struct chunk_ref *ref);
 
 #endif

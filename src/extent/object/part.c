@@ -108,18 +108,6 @@ extent_list_parts(struct store_port *sp, const struct store_look *l, struct stor
 
 /* ---- of an object ---- */
 
-const struct rec *
-part_record(const struct vol *vol, const struct chunk_ref *ref)
-{
-	uint8_t key[CHUNK_KEY_BYTES];
-	const struct rec *r;
-
-	key_part(key, ref->id, ref->index);
-	/* It stays while the object is pinned, so its record may be kept beyond this turn. */
-	r = tree_get(vol->tree, key, sizeof key);
-	return r && r->size_bytes == ref->len_bytes && r->crc64 == ref->crc64 ? r : NULL;
-}
-
 /* Returns the index of the part with this number; UINT32_MAX: there is none. */
 static uint32_t
 index_of(const struct chunk_ref *ref, uint32_t nr, uint32_t number)
@@ -151,7 +139,7 @@ extent_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store
 		oi->hint_off = oi->hint = 0;
 	for (; oi->hint < index; oi->hint++)
 		oi->hint_off += ref[oi->hint].len_bytes;
-	r = part_record(oi->vol, &ref[index]);
+	r = part_record(oi->vol->tree, &ref[index]);
 	if (!r)
 		return -EBADMSG;
 	*ret_part = part_of(r, ref[index].index, oi->hint_off);

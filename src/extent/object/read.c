@@ -167,7 +167,7 @@ find_chunk(const struct obj_int *oi, uint64_t *off)
 		uint32_t i = part_at(oi, *off, &begin);
 
 		*off -= begin;
-		r = part_record(oi->vol, (const struct chunk_ref *)rec_entries(r) + i);
+		r = part_record(oi->vol->tree, (const struct chunk_ref *)rec_entries(r) + i);
 	}
 	return r ? chunk_at(r, off) : NULL;
 }

@@ -5,6 +5,7 @@
 #define GANTRY_EXTENT_OBJECT_READ_INT_H
 
 #include "extent/object/object.h"
+#include "extent/log/parts.h"
 
 /* States of a CRC block in memory. GOOD: the CRC block was verified against its record. The key of a CRC
  * block in the cache is the version and the checksum of its record; two records with different bytes never
@@ -61,9 +62,6 @@ obj_int(struct store_obj *obj)
 	return (struct obj_int *)obj->priv;
 }
 
-/* Returns the record of a part to which an object refers; NULL: the part does not exist, or its key has the
- * record of another part. Defined in part.c. */
-const struct rec *part_record(const struct vol *vol, const struct chunk_ref *ref);
 /* Returns the record of a chunk to which a manifest refers; NULL: the chunk does not exist, or its key has
  * the record of another chunk. Defined in whole.c. */
 const struct rec *chunk_record(const struct vol *vol, const struct chunk_ref *ref);

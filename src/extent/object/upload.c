@@ -11,6 +11,7 @@
 
 #include "extent/disk/rules.h"
 #include "extent/log/decide.h"
+#include "extent/log/parts.h"
 #include "base/clock.h"
 
 #include <errno.h>
@@ -157,37 +158,47 @@ complete_free(struct complete_int *ci)
 	free(ci);
 }
 
+/* A view of the parts of a published object. */
+struct parts_of_object {
+	struct model_view view;
+	const struct tree *tree;
+	const struct chunk_ref *ref, *end;
+};
+
+static int
+find_of_object(struct model_view *v, enum model_kind kind, uint32_t number, struct model_record *ret_record)
+{
+	struct parts_of_object *po = container_of(v, struct parts_of_object, view);
+	const struct rec *r;
+
+	while (po->ref < po->end && po->ref->index < number)
+		po->ref++;
+	r = po->ref < po->end && po->ref->index == number ? part_record(po->tree, po->ref) : NULL;
+	if (r)
+		*ret_record = (struct model_record){ .version = r->version,
+						     .size_bytes = r->size_bytes,
+						     .crc64 = r->crc64,
+						     .etag = rec_etag(r) };
+	return r != NULL;
+}
+
 /* Returns true if this upload became the published object by the same list. */
 static bool
 was_done(struct complete_int *ci)
 {
-	struct store_complete *sc = ci->sc;
-	const struct store_complete list = { .parts = sc->parts, .part_nr = sc->part_nr };
 	const struct rec *r = tree_get(ci->vol->tree, ci->key, ci->key_len);
-	size_t bytes = sc->part_nr * sizeof(struct chunk_ref);
-	const struct chunk_ref *refs;
-	struct chunk_ref *found;
-	struct model_answer a;
-	bool is_same;
+	struct parts_of_object po = { .view.find = find_of_object, .tree = ci->vol->tree };
+	struct model_record object;
 
-	if (!r || r->body != BODY_PARTS || r->entry_nr != sc->part_nr)
+	if (!r || r->body != BODY_PARTS)
 		return false;
-	refs = rec_entries(r);
-	if (memcmp(refs[0].id, ci->id, CHUNK_ID_BYTES) != 0)
-		return false;
-	found = calloc(1, bytes);
-	is_same = found && decide_parts(ci->vol->tree, ci->id, &list, found, &a) == 0 &&
-		  memcmp(found, refs, bytes) == 0;
-	free(found);
-	if (!is_same)
-		return false;
-	sc->version = r->version;
-	sc->size_bytes = r->size_bytes;
-	sc->crc64 = r->crc64;
-	sc->mtime_ns = r->mtime_ns;
-	sc->etag = rec_etag(r);
-	sc->was_done = true;
-	return true;
+	po.ref = rec_entries(r);
+	po.end = po.ref + r->entry_nr;
+	object = (struct model_record){
+		.version = r->version, .size_bytes = r->size_bytes, .crc64 = r->crc64, .etag = rec_etag(r)
+	};
+	return memcmp(po.ref->id, ci->id, CHUNK_ID_BYTES) == 0 &&
+	       model_was_done(ci->sc, &object, r->mtime_ns, r->entry_nr, &po.view);
 }
 
 static int

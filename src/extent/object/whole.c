@@ -38,7 +38,7 @@ rec_is_whole(const struct vol *vol, const struct rec *r, uint32_t *at, uint32_t 
 	if (r->body != BODY_PARTS)
 		return has_chunks(vol, r);
 	for (; *at < r->entry_nr && most; (*at)++, most--) {
-		const struct rec *part = part_record(vol, &ref[*at]);
+		const struct rec *part = part_record(vol->tree, &ref[*at]);
 
 		if (!part || !has_chunks(vol, part))
 			return false;

@@ -364,32 +364,43 @@ on_closed(struct txn *t)
 
 /* -- the same completion, sent again -- */
 
+/* A view of the parts of an object. */
+struct parts_of_object {
+	struct model_view view;
+	const struct part *part, *end;
+};
+
+static int
+find_of_object(struct model_view *v, enum model_kind kind, uint32_t number, struct model_record *ret_record)
+{
+	struct parts_of_object *po = container_of(v, struct parts_of_object, view);
+	const struct part *p;
+
+	while (po->part < po->end && po->part->number < number)
+		po->part++;
+	p = po->part;
+	if (p == po->end || p->number != number)
+		return 0;
+	*ret_record = (struct model_record){
+		.version = p->version, .size_bytes = p->size_bytes, .crc64 = p->crc64, .etag = p->etag
+	};
+	return 1;
+}
+
 static int
 judge_done(struct close_op *co, const struct record *r, const void *encoded, size_t len)
 {
-	struct store_complete *c = co->c;
-	struct part *parts;
-	int e;
+	const struct model_record object = {
+		.version = r->version, .size_bytes = r->size_bytes, .crc64 = r->crc64, .etag = r->etag
+	};
+	struct part *parts = calloc(r->part_nr, sizeof *parts);
+	struct parts_of_object po = { { .find = find_of_object }, parts, parts + r->part_nr };
+	int e = parts ? parts_decode(encoded, len, r->part_nr, parts) : -ENOMEM;
 
-	check(c && r->part_nr == c->part_nr);
-	parts = calloc(r->part_nr, sizeof *parts);
-	e = parts ? parts_decode(encoded, len, r->part_nr, parts) : -ENOMEM;
-	for (uint32_t i = 0; e == 0 && i < r->part_nr; i++) {
-		const struct model_record part = { .version = parts[i].version, .etag = parts[i].etag };
-
-		if (parts[i].number != c->parts[i].number || !model_is_part(&c->parts[i], &part))
-			e = -ENOENT;
-	}
+	if (e == 0 && !model_was_done(co->c, &object, r->mtime_ns, r->part_nr, &po.view))
+		e = -ENOENT;
 	free(parts);
-	if (e < 0)
-		return e;
-	c->version = r->version;
-	c->size_bytes = r->size_bytes;
-	c->crc64 = r->crc64;
-	c->mtime_ns = r->mtime_ns;
-	c->etag = r->etag;
-	c->was_done = true;
-	return 0;
+	return e;
 }
 
 static void
