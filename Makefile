@@ -4,6 +4,14 @@
 # Objects go to build/<variant>/ so that sanitizers and release never mix.  Changed flags rebuild (the flags file).
 # What a folder of src/ may include and link is in src/DEPS; a unit test in tests/unit/<module>/ links that closure.
 
+# Make would try its own rules for every file.  They are taken away here, since -r in MAKEFLAGS would reach the makes of others.
+.SUFFIXES:
+%: %,v
+%: RCS/%,v
+%: RCS/%
+%: s.%
+%: SCCS/s.%
+
 VARIANT ?= release
 O := build/$(VARIANT)
 V ?= 0
@@ -66,13 +74,16 @@ RADOS := $(if $(filter rados,$(MODULES)),$(O)/store-rados.so)
 CFLAGS-src/main/backend.c := -DGANTRY_MODULE_DIR='"$(LIBDIR)/gantry"'
 
 # The transitive closure of DEPS-<module>, without repeats; archives are linked as one group, so order does not matter.
-closure1 = $(sort $(1) $(foreach m,$(1),$(DEPS-$(m))))
-closure = $(if $(filter-out $(1),$(call closure1,$(1))),$(call closure,$(call closure1,$(1))),$(1))
+# Each is computed once, and pkg-config is asked once for each set of packages: 300 programs are linked.
+closure1 = $(if $(filter undefined,$(origin CLOSURE-$(1))),$(eval CLOSURE-$(1) := $(sort $(1) $(foreach m,$(DEPS-$(1)),$(call closure1,$(m))))))$(CLOSURE-$(1))
+closure = $(sort $(foreach m,$(1),$(call closure1,$(m))))
 # The folder of a module.
 moddir = src/$(subst _,/,$(1))
 archives = $(patsubst %,$(O)/%.a,$(call closure,$(1)))
 pkgs = $(sort $(foreach m,$(call closure,$(1)),$(PKG-$(m))))
-pkglibs = $(if $(call pkgs,$(1)),$(shell pkg-config --libs $(call pkgs,$(1)) 2>/dev/null))
+pkgask = $(if $(filter undefined,$(origin LIBS-$(1))),$(eval LIBS-$(1) := $(shell pkg-config --libs $(2) 2>/dev/null)))$(LIBS-$(1))
+empty :=
+pkglibs = $(if $(call pkgs,$(1)),$(call pkgask,$(subst $(empty) ,+,$(call pkgs,$(1))),$(call pkgs,$(1))))
 linkmod = -Wl,--start-group $(call archives,$(1)) -Wl,--end-group $(call pkglibs,$(1)) -lpthread
 
 PKGALL := $(sort $(foreach m,$(MODULES),$(PKG-$(m))) libcurl)
@@ -171,7 +182,7 @@ $(O)/tools.a: $(TOOLLIB)
 	$(Q)$(AR) rcs $@ $^
 $(TOOLBIN): $(O)/tools/%: $(O)/tests/tools/%.o $(call archives,tools)
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libcurl libibverbs libmlx5 libcrypto)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $< $(call linkmod,tools) $(shell pkg-config --libs libibverbs libmlx5 libcrypto)
 # Static, for a short start, and so never sanitized.
 $(O)/tools/curl: tests/tools/curl.c $(O)/flags $(O)/flags-tests
 	@mkdir -p $(@D); echo "  LINK    $@"
@@ -442,4 +453,6 @@ help:
 	@echo 'Variables: V=1 shows commands, WERROR= makes warnings harmless, VARIANT=release|asan|tsan|fuzz,'
 	@echo '           CC=gcc|clang, and CPPFLAGS=, CFLAGS=, LDFLAGS= that are added to ours'
 
+# The compiler makes these. Without this rule make looks for one for each of them, for 0.4 s.
+$(ALLOBJ:.o=.d): ;
 -include $(ALLOBJ:.o=.d)
