@@ -158,9 +158,9 @@ unitmods = $(filter $(MODULES) client,$(call unitdir,$(1))) $(NEEDS-$(call unitd
 fakes = $(foreach f,$(LINK-$(patsubst $(O)/unit/%,%,$(1))),$(patsubst %.c,$(O)/%.o,$(if $(findstring /,$(f)),tests/unit/$(f).c,tests/fake/$(f).c $(wildcard tests/fake/$(f)_*.c))))
 $(foreach s,$(UNITSRC),$(eval $(patsubst tests/unit/%.c,$(O)/unit/%,$(s)): $(patsubst %.c,$(O)/%.o,$(s)) $(call archives,$(call unitmods,$(s)))))
 $(foreach b,$(UNITBIN),$(eval $(b): $(call fakes,$(b))))
-$(UNITBIN): $(O)/unit/%: $(O)/tests/unit/%.o
+$(UNITBIN): $(O)/unit/%: $(O)/tests/unit/%.o $(O)/tests/fake/memory_equal.o
 	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o,$^) $(call linkmod,$(call unitmods,tests/unit/$*.c)) $(LIBS_CMOCKA)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -Wl,--wrap=_assert_memory_equal -o $@ $(filter %.o,$^) $(call linkmod,$(call unitmods,tests/unit/$*.c)) $(LIBS_CMOCKA)
 ALLOBJ += $(TESTOBJ)
 
 FUZZSRC := $(wildcard tests/fuzz/fuzz_*.c)
