@@ -161,8 +161,8 @@ has '.key == "afterwards"'
 
 # ---- a full disk: no request waits, health says it, nothing is lost while memory has room, and no half of a line stays ----
 option size 512KiB
-reason() { curl_admin /healthz | jq -e '.status == "degraded" and any(.reasons[]; .code == "audit_fails")' >/dev/null; }
-well() { [ "$(curl_admin /healthz | jq -r .status)" = ok ]; }
+reason() { local page; page=$(curl_admin /healthz) && [ "$(json status 0 <<<"$page")" = degraded ] && [[ " $(json code <<<"$page") " = *' audit_fails '* ]]; }
+well() { [ "$(curl_admin /healthz | json status 0)" = ok ]; }
 dd if=/dev/zero of="$T/logs/filler" bs=1024 status=none 2>/dev/null
 curl -sS --max-time 60 -K "$T/urls" || fail "deletes on a full disk"
 wait_for 60 reason

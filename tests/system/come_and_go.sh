@@ -9,7 +9,14 @@ RDMA='{ allow_special: [loopback, self] }'
 nic "$BUILD/gantryd" --list-devices >/dev/null || fail "--list-devices"
 for d in 0 1 2; do softnicctl device $d lost; done
 start_daemon
-rails() { curl_admin /rails | /usr/bin/python3 -c 'import json, sys; print(*[r["device"] + ":" + r["state"] for r in json.load(sys.stdin)])'; }
+rails() {
+	local page device state i
+	page=$(curl_admin /rails)
+	read -ra device <<<"$(json device <<<"$page")"
+	read -ra state <<<"$(json state <<<"$page")"
+	for i in "${!device[@]}"; do device[i]+=:${state[i]:-}; done
+	echo "${device[*]}"
+}
 rails_are() { [ "$(rails)" = "$1" ]; }
 healthz() { curl_admin /healthz -o "$T/health" && jq -r .status "$T/health"; }
 look() { curl -sS --fail -o /dev/null --unix-socket "$T/admin.sock" -X POST http://x/control/reload || fail "reload"; }

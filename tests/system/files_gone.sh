@@ -31,7 +31,7 @@ all_put old "$KEYS"
 # ---- a path that leads elsewhere loses nothing ----
 mv "$T/disk6" "$T/elsewhere"
 # The reason with its code.
-is_warned() { curl_admin /healthz | jq -r '.reasons[] | select(.code == "disk_path") | .text' | grep -q "$T/disk6.*the next start will not find it"; }
+is_warned() { curl_admin /healthz >"$T/health" && grep -q disk_path "$T/health" && jq -r '.reasons[] | select(.code == "disk_path") | .text' "$T/health" | grep -q "$T/disk6.*the next start will not find it"; }
 wait_for 60 is_warned
 mkdir "$T/disk6"
 is_warned || fail "an empty directory is taken for the disk"

@@ -25,9 +25,14 @@ bytes pattern:3 1M >"$T/data"
 put() { gantry --require-rdma --device "$1" put "$T/data" "http://$2:$PORT/bkt/$1" >/dev/null || fail "put from $1 by $2"; }
 # moved DEVICE: what the server has read and written there.
 moved() {
-	curl_admin /rails | /usr/bin/python3 -c '
-import json, sys
-print(sum(r["read_bytes"] + r["written_bytes"] for r in json.load(sys.stdin) if r["device"] == sys.argv[1]))' "$1"
+	local page device reads writes i sum=0
+	page=$(curl_admin /rails)
+	read -ra device <<<"$(json device <<<"$page")"
+	read -ra reads <<<"$(json read_bytes <<<"$page")"
+	read -ra writes <<<"$(json written_bytes <<<"$page")"
+	[ ${#device[@]} = ${#reads[@]} ] && [ ${#device[@]} = ${#writes[@]} ] || fail "/rails: $page"
+	for i in "${!device[@]}"; do [ "${device[i]}" != "$1" ] || sum=$((sum + reads[i] + writes[i])); done
+	echo "$sum"
 }
 # only DEVICE COMMAND...: the megabyte that it moves goes by that rail.
 only() {
