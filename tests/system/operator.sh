@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # gantry status, top and doctor against the real daemon, and the completions against what the programs take.
+DISK_SIZE=1GiB
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 

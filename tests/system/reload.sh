@@ -3,6 +3,7 @@
 # Reload by SIGHUP and by POST /control/reload: what changes, what waits for a restart, that no connection is dropped, that a bad file
 # changes nothing, and what systemd, the log and the metrics are told.
 MORE=$'limits: { object: 1MiB }\nlog: { level: info }'
+BUFFERS=48MiB
 . "$(dirname "$0")/lib.sh"
 
 # systemd's end of the notify socket.

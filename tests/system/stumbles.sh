@@ -39,7 +39,7 @@ mkdir -p "$T/disk8/etc" "$T/disk8/usr"
 sed "s|$T/disk0|$T/disk8|" "$T/gantryd.yaml" >"$T/root.yaml"
 says 78 "$T/disk8: the root of a system is no disk; make a directory of its own" "$BUILD/gantryd" -c "$T/root.yaml" --format --force
 # Sizes are for people.
-sed "s|$T/disk0|$T/disk6|; s|size: 1GiB|size: 500TiB|" "$T/gantryd.yaml" >"$T/huge.yaml"
+sed "s|$T/disk0|$T/disk6|; s|size: $DISK_SIZE|size: 500TiB|" "$T/gantryd.yaml" >"$T/huge.yaml"
 says 78 "disk6: the file system has room for " "$BUILD/gantryd" -c "$T/huge.yaml" --format
 grep -qE 'room for [0-9.]+ [MGT]iB, and 500.0 TiB are wanted' "$T/said" || fail "a size: $(cat "$T/said")"
 # A device can still come.
