@@ -109,10 +109,12 @@ $(O)/tests/unit/%.o $(O)/tests/cuobject/%.o $(if $(filter fuzz,$(VARIANT)),,$(O)
 $(O)/tests/%.o $(O)/sim/%.o: OPT-$(VARIANT) += $(DEBUG_TESTS)
 $(patsubst %,$(O)/%.o,$(basename $(wildcard tests/*/*.c tests/*/*/*.c tests/cuobject/*.cpp))): $(O)/flags-tests
 
+# In a recipe: the folder of the target is made, and what is done is said, without a process for each of the two, of which a build has
+# 1,300.
+at = $(if $(MADE-$(@D))$(findstring n,$(firstword -$(MAKEFLAGS))),,$(shell mkdir -p $(@D))$(eval MADE-$(@D) := 1))
+say = $(call at)$(if $(filter 0,$(V)),$(info $(empty)  $(1) $(2)))
 $(O)/%.o: %.c $(O)/flags
-	@mkdir -p $(@D)
-	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $<")
-	$(Q)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(CFLAGS-$(<)) -c -o $@ $<
+	$(Q)$(call say,CC     ,$(VARIANT) $<)$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(CFLAGS-$(<)) -c -o $@ $<
 
 define module
 OBJ-$(1) := $$(patsubst %.c,$(O)/%.o,$$(wildcard $(call moddir,$(1))/*.c))
@@ -159,8 +161,7 @@ fakes = $(foreach f,$(LINK-$(patsubst $(O)/unit/%,%,$(1))),$(patsubst %.c,$(O)/%
 $(foreach s,$(UNITSRC),$(eval $(patsubst tests/unit/%.c,$(O)/unit/%,$(s)): $(patsubst %.c,$(O)/%.o,$(s)) $(call archives,$(call unitmods,$(s)))))
 $(foreach b,$(UNITBIN),$(eval $(b): $(call fakes,$(b))))
 $(UNITBIN): $(O)/unit/%: $(O)/tests/unit/%.o $(O)/tests/fake/memory_equal.o
-	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -Wl,--wrap=_assert_memory_equal -o $@ $(filter %.o,$^) $(call linkmod,$(call unitmods,tests/unit/$*.c)) $(LIBS_CMOCKA)
+	$(Q)$(call say,LINK   ,$@)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -Wl,--wrap=_assert_memory_equal -o $@ $(filter %.o,$^) $(call linkmod,$(call unitmods,tests/unit/$*.c)) $(LIBS_CMOCKA)
 ALLOBJ += $(TESTOBJ)
 
 FUZZSRC := $(wildcard tests/fuzz/fuzz_*.c)
@@ -169,8 +170,7 @@ fuzzmod = $(lastword $(sort $(foreach m,$(MODULES) client,$(if $(filter $(m)_%,$
 # fuzz_<module>_<what>.c: replayed without clang in `make check`, run by libFuzzer in `make fuzz`.
 $(foreach n,$(FUZZNAMES),$(eval $(O)/fuzz/$(n): $(O)/tests/fuzz/fuzz_$(n).o $(call archives,$(call fuzzmod,$(n)))))
 $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)): $(O)/fuzz/%: $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/replay.o)
-	@mkdir -p $(@D); echo "  LINK    $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(call linkmod,$(call fuzzmod,$*))
+	$(Q)$(call say,LINK   ,$@)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) $(if $(filter fuzz,$(VARIANT)),-fsanitize=fuzzer) -o $@ $(filter %.o,$^) $(call linkmod,$(call fuzzmod,$*))
 ALLOBJ += $(patsubst %.c,$(O)/%.o,$(FUZZSRC)) $(O)/tests/fuzz/replay.o
 
 # Helpers of the system tests: tests/tools/<name>.c, linked with the parts in tests/tools/*/ and what DEPS-tools names.

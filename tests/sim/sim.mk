@@ -27,9 +27,7 @@ SIM-extent/log/judge := -Dtree_reserve=sim_tree_reserve -Drec_new=sim_rec_new
 SIM-extent/object/map := -Dalloc_take=sim_alloc_take
 
 $(O)/sim/src/%.o: src/%.c $(O)/flags $(O)/flags-tests tests/sim/sim.mk
-	@mkdir -p $(@D)
-	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $< (sim)")
-	$(Q)$(CC) $(SIM_CPPFLAGS) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -include tests/sim/env.h $(SIM-$*) -c -o $@ $<
+	$(Q)$(call say,CC     ,$(VARIANT) $< (sim))$(CC) $(SIM_CPPFLAGS) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -include tests/sim/env.h $(SIM-$*) -c -o $@ $<
 
 $(O)/sim/sim: $(SIM_OBJ) $(SIM_STORE_OBJ) $(O)/base.a
 	@mkdir -p $(@D); echo "  LINK    $@"
