@@ -33,14 +33,12 @@
 /* The kinds of records. */
 enum model_kind { MODEL_BUCKET, MODEL_BUCKET_ATTRS, MODEL_OBJECT, MODEL_UPLOAD, MODEL_PART };
 
-/* The fields of a record that decisions read; fields that a kind does not have are 0. */
+/* The fields of a record that decisions read, which record.def describes; fields that a kind does not have are 0.
+ * size_bytes of an upload: bytes of its parts that the usage loses at the end of the upload. */
 struct model_record {
-	uint64_t version;
-	/* size in bytes of an object or a part; of an upload: bytes of its parts that the usage loses at the end
-	 * of the upload */
-	uint64_t size_bytes;
-	uint64_t crc64; /* of a part */
-	struct store_etag etag;
+#define VIEW 0
+#define HERE(name, type, at) type name;
+#include "model/record.def"
 	unsigned copies; /* of a bucket: number of copies of each key */
 };
 

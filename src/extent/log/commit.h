@@ -49,7 +49,8 @@ enum commit_kind {
 /* The fields that a record from another disk keeps. */
 struct commit_sent {
 	uint64_t version; /* version of the record; 0: a new version */
-	uint64_t data_version, expires_ns;
+#define OPTIONAL(name, flag, bit, kinds, places) uint64_t name;
+#include "model/record.def"
 	/* true: a repair: other bytes for the volume's own record with this version, whose other fields do
 	 * not change */
 	bool is_repair;

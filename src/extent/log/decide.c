@@ -17,20 +17,9 @@ key_state(const struct vol *vol, const uint8_t *key, size_t len, uint32_t hash)
 	const struct rec *r;
 
 	if (c)
-		return (struct key_state){ c->view.op == REC_PUT,
-					   true,
-					   { .version = c->view.version,
-					     .size_bytes = c->view.size_bytes,
-					     .etag = c->view.etag,
-					     .copies = c->view.copies > 1 ? c->view.copies : 1 } };
+		return (struct key_state){ c->view.op == REC_PUT, true, rec_view_show(&c->view) };
 	r = tree_find(vol->tree, key, len);
-	return r ? (struct key_state){ true,
-				       false,
-				       { .version = r->version,
-					 .size_bytes = r->size_bytes,
-					 .etag = rec_etag(r),
-					 .copies = rec_copies(r) } }
-		 : (struct key_state){ 0 };
+	return r ? (struct key_state){ true, false, rec_show(r) } : (struct key_state){ 0 };
 }
 
 /* ---- parts of a completion ---- */
@@ -60,14 +49,6 @@ find_part(struct part_cursor *pc, const struct tree *t, uint32_t number)
 		       : NULL;
 }
 
-static void
-show_part(const struct rec *r, struct model_record *ret_record)
-{
-	*ret_record = (struct model_record){
-		.version = r->version, .size_bytes = r->size_bytes, .crc64 = r->crc64, .etag = rec_etag(r)
-	};
-}
-
 /* A view of the published parts alone, which are noted in refs. */
 struct parts_view {
 	struct model_view view;
@@ -88,7 +69,7 @@ find_published(struct model_view *v, enum model_kind kind, uint32_t number, stru
 	*pv->ref = (struct chunk_ref){ .index = number, .len_bytes = r->size_bytes, .crc64 = r->crc64 };
 	memcpy(pv->ref->id, pv->parts.id, CHUNK_ID_BYTES);
 	pv->ref++;
-	show_part(r, ret_record);
+	*ret_record = rec_show(r);
 	return 1;
 }
 
@@ -238,7 +219,7 @@ find_listed(struct commit_view *cv, uint32_t number, struct model_record *ret_re
 
 	if (!r || ref->index != number || ref->len_bytes != r->size_bytes || ref->crc64 != r->crc64)
 		return 0;
-	show_part(r, ret_record);
+	*ret_record = rec_show(r);
 	return 1;
 }
 

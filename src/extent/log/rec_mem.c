@@ -6,6 +6,7 @@
 #include "extent/log/vol.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -29,14 +30,13 @@ optional_off(const struct rec *r, unsigned stop)
 	return off;
 }
 
-/* Returns the value of the optional field with this flag, 0 if r does not have the field. */
-static inline uint64_t
-optional(const struct rec *r, unsigned bit)
+uint64_t
+rec_optional(const struct rec *r, unsigned flag)
 {
 	uint64_t value = 0;
 
-	if (r->flags & bit)
-		memcpy(&value, r->tail + optional_off(r, bit), sizeof value);
+	if (r->flags & flag)
+		memcpy(&value, r->tail + optional_off(r, flag), sizeof value);
 	return value;
 }
 
@@ -239,7 +239,7 @@ rec_map(const struct rec *r, struct map_ref *ret_map)
 uint64_t
 rec_data_version(const struct rec *r)
 {
-	return r->flags & REC_SHARED ? optional(r, REC_SHARED) : r->version;
+	return r->flags & REC_SHARED ? rec_optional(r, REC_SHARED) : r->version;
 }
 
 /* A place is no version, but for those of more starts than anybody makes; and two that share an id wait for each
@@ -296,7 +296,7 @@ rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_
 #define MEMORY 0
 #define HERE(name, type, at) .name = r->name,
 #include "model/record.def"
-#define OPTIONAL(name, flag, bit, kinds, places) .name = optional(r, bit),
+#define OPTIONAL(name, flag, bit, kinds, places) .name = rec_optional(r, bit),
 #include "model/record.def"
 #define MEMORY 0
 #define FIELD(name, type, kinds, places)
@@ -307,4 +307,92 @@ rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_
 
 	rec_map(r, &v.map);
 	*ret_view = v;
+}
+
+/* ---- copies for readers ---- */
+
+/* Values of the fields of a record: get_NAME(). */
+#define MEMORY 0
+#define HERE(name, type, at)                                                                                 \
+	static inline type __attribute__((unused)) get_##name(const struct rec *r)                                                 \
+	{                                                                                                    \
+		return r->name;                                                                              \
+	}
+#include "model/record.def"
+#define OPTIONAL(name, flag, bit, kinds, places)                                                             \
+	static inline uint64_t __attribute__((unused)) get_##name(const struct rec *r)                                             \
+	{                                                                                                    \
+		return r->flags & (bit) ? rec_optional(r, bit) : 0;                                          \
+	}
+#include "model/record.def"
+#define get_etag rec_etag
+
+struct model_record
+rec_show(const struct rec *r)
+{
+	return (struct model_record){
+		.copies = rec_copies(r),
+#define VIEW 0
+#define HERE(name, type, at) .name = get_##name(r),
+#include "model/record.def"
+	};
+}
+
+struct model_record
+rec_view_show(const struct rec_view *v)
+{
+	return (struct model_record){
+		.copies = v->copies > 1 ? v->copies : 1,
+#define VIEW 0
+#define HERE(name, type, at) .name = v->name,
+#include "model/record.def"
+	};
+}
+
+struct store_meta
+rec_meta(const struct rec *r)
+{
+	return (struct store_meta){
+		.attrs = rec_attrs(r),
+#define META 0
+#define HERE(name, type, at) .name = get_##name(r),
+#include "model/record.def"
+	};
+}
+
+struct store_meta
+rec_view_meta(const struct rec_view *v)
+{
+	return (struct store_meta){
+		.attrs = v->attrs,
+#define META 0
+#define HERE(name, type, at) .name = v->name,
+#include "model/record.def"
+	};
+}
+
+void
+rec_view_take(struct rec_view *v, const struct store_meta *m)
+{
+	v->attrs = m->attrs;
+#define META 0
+#define HERE(name, type, at) v->name = m->name;
+#include "model/record.def"
+#define META 0
+#define FIELD(name, type, kinds, places)
+#define BYTES(name, type, len, len_type, max, kinds, places)
+#define OPTIONAL(name, flag, bit, kinds, places) FIELD_(name, bit, places)
+#define HERE(name, bit, at) v->flags |= v->name ? (bit) : 0;
+#include "model/record.def"
+	if (!v->mtime_ns)
+		v->mtime_ns = clock_wall_ns();
+}
+
+void
+rec_list(const struct rec *r, struct store_entry *e)
+{
+	e->attrs = rec_attrs(r);
+#define SHOWN 0
+#define HERE(name, type, at) e->name = get_##name(r);
+#include "model/record.def"
 }

@@ -10,6 +10,7 @@
 #define GANTRY_EXTENT_LOG_REC_MEM_H
 
 #include "extent/log/rec_codec.h"
+#include "model/decide.h"
 
 struct tree;
 
@@ -76,5 +77,20 @@ const uint8_t *rec_inline(const struct rec *r);
 const uint8_t *rec_owner(const struct rec *r);
 const uint8_t *rec_attrs(const struct rec *r);
 struct store_etag rec_etag(const struct rec *r);
+/* Returns the optional field with this flag; 0: r does not have it. */
+uint64_t rec_optional(const struct rec *r, unsigned flag);
+
+/* ---- copies of the fields that model/record.def names for readers ---- */
+
+/* Returns the fields that decisions read. */
+struct model_record rec_show(const struct rec *r);
+struct model_record rec_view_show(const struct rec_view *v);
+/* Returns the metadata for a reader; the attributes belong to r, or to the owner of v. */
+struct store_meta rec_meta(const struct rec *r);
+struct store_meta rec_view_meta(const struct rec_view *v);
+/* Sets the fields of a new record that its writer gives. mtime_ns 0: the current time. */
+void rec_view_take(struct rec_view *v, const struct store_meta *m);
+/* Sets the fields of an entry of a list, except name and upload_id. */
+void rec_list(const struct rec *r, struct store_entry *e);
 
 #endif

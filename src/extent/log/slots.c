@@ -235,14 +235,12 @@ slots_judge(struct vol *vol, struct commit *c)
 	place = name_place(&n);
 	own = slots_own(sl, place);
 	if (c->sent) {
-		if (c->sent->data_version) {
-			c->view.flags |= REC_SHARED;
-			c->view.data_version = c->sent->data_version;
-		}
-		if (c->sent->expires_ns) {
-			c->view.flags |= REC_EXPIRES;
-			c->view.expires_ns = c->sent->expires_ns;
-		}
+#define OPTIONAL(name, flag, bit, kinds, places)                                                             \
+	if (c->sent->name) {                                                                                 \
+		c->view.flags |= REC_##flag;                                                                 \
+		c->view.name = c->sent->name;                                                                \
+	}
+#include "model/record.def"
 		/* What is the volume's own nobody else knows better. */
 		if (!c->sent->is_repair)
 			return own && RULE_REMOVE_AFTER_SWITCH && RULE_LEFTOVERS_HIDDEN ? -EPERM : 0;

@@ -280,7 +280,7 @@ writer_view(const struct chunk_writer *w, struct rec_view *v)
 {
 	v->op = REC_PUT;
 	v->body = BODY_EXTENTS;
-	v->flags = w->size_bytes > FMT_FLUSHED_BYTES ? REC_FLUSHED : 0;
+	v->flags |= w->size_bytes > FMT_FLUSHED_BYTES ? REC_FLUSHED : 0;
 	v->size_bytes = w->size_bytes;
 	v->crc64 = w->crc64;
 	v->entry_nr = w->ext_nr;

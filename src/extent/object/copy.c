@@ -39,7 +39,7 @@ extent_copy_commit(struct store_port *to, struct store_put *put, struct store_po
 	if (!r || r->version != version || r->size_bytes != size_bytes)
 		return -EAGAIN;
 	c = (struct store_commit){
-		.meta = { .etag = rec_etag(r), .attrs = rec_attrs(r), .attrs_len = r->attrs_len },
+		.meta = rec_meta(r),
 		.last = sc->last,
 		.last_len = sc->last_len,
 		.inline_data = sc->inline_data,

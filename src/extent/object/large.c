@@ -150,7 +150,7 @@ submit_manifest(struct put_int *pi)
 		return;
 	}
 	v->body = BODY_MANIFEST;
-	v->flags = REC_FLUSHED;
+	v->flags |= REC_FLUSHED;
 	v->size_bytes = pi->put->size_bytes;
 	v->crc64 = pi->put->crc64;
 	v->entry_nr = pi->chunk_nr;

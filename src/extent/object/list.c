@@ -56,12 +56,7 @@ give(struct store_list *ls, const struct list_int *li, const struct tree_cursor 
 		return ls->entry(ls, &e);
 	}
 	e.name_len = (size_t)c->key_len - li->fixed_len - li->tail_len;
-	e.size_bytes = r->size_bytes;
-	e.mtime_ns = r->mtime_ns;
-	e.version = r->version;
-	e.etag = rec_etag(r);
-	e.attrs = rec_attrs(r);
-	e.attrs_len = r->attrs_len;
+	rec_list(r, &e);
 	if (li->type == KEY_BUCKET)
 		e.copies = (uint8_t)rec_copies(r);
 	if (key_is_upload(li->type))

@@ -336,14 +336,9 @@ prepare(struct put_int *pi, const struct store_commit *sc)
 		.bucket_key_len = pi->bucket_key_len,
 		.pre = sc->pre,
 		.step_ns = clock_ns(),
-		.view = { .op = REC_PUT,
-			  .key = pi->key,
-			  .key_len = pi->key_len,
-			  .mtime_ns = sc->meta.mtime_ns ? sc->meta.mtime_ns : clock_wall_ns(),
-			  .etag = sc->meta.etag,
-			  .attrs = sc->meta.attrs,
-			  .attrs_len = sc->meta.attrs_len },
+		.view = { .op = REC_PUT, .key = pi->key, .key_len = pi->key_len },
 	};
+	rec_view_take(&c->view, &sc->meta);
 	pi->progress_ns = sc->progress_ns;
 	if (!pi->sent)
 		c->hold = &pi->hold;

@@ -102,16 +102,11 @@ int put_init_sent(struct extent_port *p, struct store_put *put, const struct put
 static inline struct commit_sent
 put_sent_of(const struct rec *r)
 {
-	struct commit_sent sent = { .version = r->version };
-	struct rec_view v;
-
-	if (r->flags & REC_SHARED)
-		sent.data_version = rec_data_version(r);
-	if (r->flags & REC_EXPIRES) {
-		rec_view_of(r, NULL, 0, &v);
-		sent.expires_ns = v.expires_ns;
-	}
-	return sent;
+	return (struct commit_sent){
+		.version = r->version,
+#define OPTIONAL(name, flag, bit, kinds, places) .name = rec_optional(r, bit),
+#include "model/record.def"
+	};
 }
 /* Ends the operation of a PUT with `result`, on the thread of the PUT: releases its resources and calls
  * op.done(). If the result is -EXDEV, and the carrier of the PUT takes over the PUT (struct store_carrier),

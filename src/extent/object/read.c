@@ -43,9 +43,7 @@ open_record(struct store_obj *obj, struct vol *vol, struct rec *r)
 	obj->size_bytes = r->size_bytes;
 	obj->version = r->version;
 	obj->crc64 = r->crc64;
-	obj->meta = (struct store_meta){
-		.etag = rec_etag(r), .mtime_ns = r->mtime_ns, .attrs = rec_attrs(r), .attrs_len = r->attrs_len
-	};
+	obj->meta = rec_meta(r);
 	obj->part_nr = r->body == BODY_PARTS ? r->entry_nr : 0;
 	obj->is_open = true;
 	return finished(&obj->op, 0);

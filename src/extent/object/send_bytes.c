@@ -40,7 +40,7 @@ commit(struct send *sd, struct buf *last)
 {
 	const struct rec *r = obj_int(&sd->obj)->rec;
 	struct store_commit sc = {
-		.meta = { .etag = rec_etag(r), .attrs = rec_attrs(r), .attrs_len = r->attrs_len },
+		.meta = rec_meta(r),
 		.last = last,
 		.last_len = last ? sd->len : 0,
 		.inline_data = rec_inline(r),

@@ -53,9 +53,7 @@ complete(struct send *sd)
 	rec_view_of(r, sd->key, sd->key_len, &c->view);
 	c->view.flags = REC_FLUSHED;
 	c->view.map = (struct map_ref){ 0 };
-	sd->sent = (struct commit_sent){ .version = r->version, .expires_ns = c->view.expires_ns };
-	if (r->flags & REC_SHARED)
-		sd->sent.data_version = rec_data_version(r);
+	sd->sent = put_sent_of(r);
 	send_set_bucket(sd, c);
 	c->upload_key = sd->upload_key;
 	c->upload_key_len = sd->upload_key_len;

@@ -273,7 +273,6 @@ prepare(struct complete_int *ci)
 	struct store_complete *sc = ci->sc;
 
 	sc->etag = sc->meta.etag;
-	sc->mtime_ns = sc->meta.mtime_ns ? sc->meta.mtime_ns : clock_wall_ns();
 	ci->del = (struct commit){
 		.kind = COMMIT_DELETE,
 		.is_also = true,
@@ -299,13 +298,11 @@ prepare(struct complete_int *ci)
 			  .key_len = ci->key_len,
 			  .size_bytes = sc->size_bytes,
 			  .crc64 = sc->crc64,
-			  .mtime_ns = sc->mtime_ns,
-			  .etag = sc->meta.etag,
-			  .attrs = sc->meta.attrs,
-			  .attrs_len = sc->meta.attrs_len,
 			  .entries = ci->refs,
 			  .entry_nr = sc->part_nr },
 	};
+	rec_view_take(&ci->c.view, &sc->meta);
+	sc->mtime_ns = ci->c.view.mtime_ns;
 }
 
 static int

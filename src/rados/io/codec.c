@@ -386,6 +386,45 @@ record_decode(const void *buf, size_t len, struct record *ret_record)
 	return 0;
 }
 
+struct model_record
+record_show(const struct record *r)
+{
+	return (struct model_record){
+#define VIEW 0
+#define HERE(name, type, at) .name = r->name,
+#include "model/record.def"
+	};
+}
+
+struct store_meta
+record_meta(const struct record *r)
+{
+	return (struct store_meta){
+		.attrs = r->attrs,
+#define META 0
+#define HERE(name, type, at) .name = r->name,
+#include "model/record.def"
+	};
+}
+
+void
+record_take(struct record *r, const struct store_meta *m)
+{
+	r->attrs = m->attrs;
+#define META 0
+#define HERE(name, type, at) r->name = m->name;
+#include "model/record.def"
+}
+
+void
+record_list(const struct record *r, struct store_entry *e)
+{
+	e->attrs = r->attrs;
+#define SHOWN 0
+#define HERE(name, type, at) e->name = r->name;
+#include "model/record.def"
+}
+
 /* ---- parts ---- */
 
 #define PART_FIXED 64

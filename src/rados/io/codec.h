@@ -11,6 +11,7 @@
 #ifndef GANTRY_RADOS_IO_CODEC_H
 #define GANTRY_RADOS_IO_CODEC_H
 
+#include "model/decide.h"
 #include "model/key.h"
 #include "model/quota.h"
 
@@ -78,6 +79,7 @@ struct record {
 #define DATA(at) at
 #define LIST(at) at
 #define MAP(at) at
+#define VIEW 0
 #define HERE(name, type, at) type name;
 #include "model/record.def"
 	const void *attrs;
@@ -93,6 +95,14 @@ size_t record_bytes(const struct record *r);
 /* Encodes a record; the caller made room of record_bytes(). */
 void record_encode(void *out, const struct record *r);
 int record_decode(const void *buf, size_t len, struct record *ret_record);
+/* Returns the fields that decisions read. */
+struct model_record record_show(const struct record *r);
+/* Returns the metadata for a reader; the attributes belong to the owner of r. */
+struct store_meta record_meta(const struct record *r);
+/* Sets the fields of a new record that its writer gives. */
+void record_take(struct record *r, const struct store_meta *m);
+/* Sets the fields of an entry of a list, except the name. */
+void record_list(const struct record *r, struct store_entry *e);
 
 /* One part of a finished object. */
 struct part {

@@ -164,18 +164,17 @@ put_object(struct close_op *co, const struct record *old)
 	struct record new = { .kind = co->has_map ? REC_MAP : REC_PARTS,
 			      .size_bytes = co->size_bytes,
 			      .crc64 = co->crc64,
-			      .mtime_ns = c->meta.mtime_ns ? c->meta.mtime_ns : clock_wall_ns(),
 			      .version = next_version(old ? old->version : 0),
 			      .id = co->act,
 			      .data = co->act,
-			      .etag = c->meta.etag,
-			      .attrs = c->meta.attrs,
-			      .attrs_len = c->meta.attrs_len,
 			      .upload_id = co->id,
 			      .part_nr = c->part_nr,
 			      .parts = (const uint8_t *)co->list.p,
 			      .parts_len = (uint32_t)co->list.len };
 
+	record_take(&new, &c->meta);
+	if (!new.mtime_ns)
+		new.mtime_ns = clock_wall_ns();
 	check(co->list.p && (co->has_map || co->list.len <= REC_PARTS_BYTES_MAX));
 	if (co->has_map)
 		new.parts_crc64 = crc64_nvme(0, co->list.p, co->list.len);

@@ -15,10 +15,7 @@ find_old(struct rows *rows, struct model_record *ret_record)
 
 	if (!row->p || e < 0)
 		return e;
-	*ret_record = (struct model_record){ .version = rows->old.version,
-					     .size_bytes = rows->old.size_bytes,
-					     .crc64 = rows->old.crc64,
-					     .etag = rows->old.etag };
+	*ret_record = record_show(&rows->old);
 	return 1;
 }
 

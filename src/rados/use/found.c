@@ -67,10 +67,7 @@ find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_r
 		return 0;
 	f = &fp->found[fv->at];
 	f->is_used = true;
-	*ret_record = (struct model_record){ .version = f->rec.version,
-					     .size_bytes = f->rec.size_bytes,
-					     .crc64 = f->rec.crc64,
-					     .etag = f->rec.etag };
+	*ret_record = record_show(&f->rec);
 	return 1;
 }
 

@@ -128,12 +128,7 @@ fill_entry(const struct lister *l, const struct name *name, const char *val, siz
 		/* One that is damaged is in its place all the same: who reads it is told, the others are there. */
 		if (record_decode(val, val_len, &r) < 0)
 			break;
-		e.size_bytes = r.size_bytes;
-		e.mtime_ns = r.mtime_ns;
-		e.version = r.version;
-		e.etag = r.etag;
-		e.attrs = r.attrs;
-		e.attrs_len = r.attrs_len;
+		record_list(&r, &e);
 		break;
 	case KEY_UPLOAD:
 		if (upload_decode(val, val_len, &u) < 0)

@@ -74,10 +74,7 @@ open_end(struct open_op *oo, int result)
 		obj->size_bytes = o->rec.size_bytes;
 		obj->version = o->rec.version;
 		obj->crc64 = o->rec.crc64;
-		obj->meta = (struct store_meta){ .etag = o->rec.etag,
-						 .mtime_ns = o->rec.mtime_ns,
-						 .attrs = o->rec.attrs,
-						 .attrs_len = o->rec.attrs_len };
+		obj->meta = record_meta(&o->rec);
 		obj->part_nr = o->rec.part_nr;
 		obj->is_open = true;
 		memcpy(obj->priv, &o, sizeof(struct robj *));

@@ -361,16 +361,15 @@ fill_record(const struct rput *rp, struct record *r)
 		.kind = rp->granules ? REC_DATA : REC_INLINE,
 		.size_bytes = put->size_bytes,
 		.crc64 = put->crc64,
-		.mtime_ns = c->meta.mtime_ns ? c->meta.mtime_ns : clock_wall_ns(),
 		.id = rp->id,
 		.data = rp->id,
-		.etag = c->meta.etag,
-		.attrs = c->meta.attrs,
-		.attrs_len = c->meta.attrs_len,
 		.inline_data = rp->inline_data,
 		.crcs = rp->crcs,
 		.crc_nr = rp->has_trailers ? 0 : rp->granules,
 	};
+	record_take(r, &c->meta);
+	if (!r->mtime_ns)
+		r->mtime_ns = clock_wall_ns();
 }
 
 /* Opens the upload of the part again: the gateway that closed the upload has ended. Returns 0 or -ENOMEM. */
