@@ -184,12 +184,19 @@ usage_with(const struct decision *d, enum model_kind kind, const uint64_t *size_
 	return model_usage(kind, size_bytes, a->replaces ? &a->old.size_bytes : NULL);
 }
 
-static int
-judge_object(struct decision *d)
+/* Returns the object that is there for preconditions, or NULL. */
+static const struct model_record *
+object_there(const struct decision *d)
 {
 	const struct model_answer *a = d->answer;
 
-	return d->op->pre ? judge_pre(d->op->pre, a->replaces ? &a->old : NULL) : 0;
+	return a->replaces && model_is_there(&a->old, d->op->now_ns) ? &a->old : NULL;
+}
+
+static int
+judge_object(const struct decision *d)
+{
+	return d->op->pre ? judge_pre(d->op->pre, object_there(d)) : 0;
 }
 
 /* Returns 0 if the upload of the operation exists and belongs to this bucket; -ENOENT; or an error of the view. */
@@ -226,12 +233,11 @@ decide_delete(struct decision *d)
 static int
 decide_set_attrs(struct decision *d)
 {
-	const struct model_answer *a = d->answer;
 	int e = find_old(d, MODEL_OBJECT);
 
-	if (e == 0 && !a->replaces)
+	if (e == 0 && !object_there(d))
 		e = -ENOENT;
-	return e == 0 && d->op->version && d->op->version != a->old.version ? -ESTALE : e;
+	return e == 0 && d->op->version && d->op->version != d->answer->old.version ? -ESTALE : e;
 }
 
 static int

@@ -42,6 +42,15 @@ struct model_record {
 	unsigned copies; /* of a bucket: number of copies of each key */
 };
 
+/* Returns true if a record is there for readers and for preconditions at a time, in ns since 1970 by
+ * age_clock_ns() (base/age_clock.h). Other records count for the usage, and keep their bucket, until they are
+ * replaced or removed. */
+static inline bool
+model_is_there(const struct model_record *r, uint64_t now_ns)
+{
+	return !r->expires_ns || now_ns < r->expires_ns;
+}
+
 /* The records that are there when an operation is decided, together with those that are decided and not yet
  * published. Embedded by the back end. */
 struct model_view {
@@ -88,8 +97,9 @@ struct model_op {
 	 * the parts, and the size of the object counts as 0 */
 	const struct store_complete *complete;
 	bool adds_crc; /* COMPLETE: the CRC of the object is added up, too, and compared with the expected one */
-	bool removes;  /* SET_BUCKET_ATTRS: the bucket has no attributes afterwards */
-	bool is_alone; /* CLOSE_BUCKET: uploads in progress keep the bucket open, as objects do */
+	bool removes;    /* SET_BUCKET_ATTRS: the bucket has no attributes afterwards */
+	bool is_alone;   /* CLOSE_BUCKET: uploads in progress keep the bucket open, as objects do */
+	uint64_t now_ns; /* time of the decision by age_clock_ns() */
 };
 
 struct model_answer {

@@ -120,6 +120,8 @@ fill(struct merge *m, int i)
 				   .after_len = m->is_first ? m->ls->after_len : m->name_len,
 				   .delimiter_len = m->ls->delimiter_len,
 				   .max = left && !m->is_full ? left : 1, /* to know whether there is one */
+				   .now_ns = m->ls->now_ns,
+				   .shows_gone = m->ls->shows_gone,
 				   .entry = on_entry };
 	if (m->is_first)
 		ls->after_id = m->ls->after_id;

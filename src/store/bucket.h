@@ -173,6 +173,10 @@ struct store_list {
 	 * of that key */
 	const uint8_t *after_id;
 	uint32_t max;
+	/* true: objects whose time has passed (model_is_there() of model/decide.h) are listed, too */
+	bool shows_gone;
+	/* Set by store_list(): time by age_clock_ns() at which the listed objects are there; 0: shows_gone */
+	uint64_t now_ns;
 	/* true: keys of a missing disk may be omitted; false: if a disk is missing, the result is -ENODEV */
 	bool may_be_partial;
 	/* partitions whose names are listed, for an engine in a set; kept until the end. NULL: the partitions

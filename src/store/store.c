@@ -8,6 +8,7 @@
  */
 #include "store/store.h"
 
+#include "base/age_clock.h"
 #include "base/crc64.h"
 #include "store/ops.h"
 
@@ -539,6 +540,7 @@ store_list(struct store_port *p, struct store_list *ls)
 	int r = list_check(ls);
 
 	ls->of_uploads = false;
+	ls->now_ns = ls->shows_gone ? 0 : age_clock_ns();
 	return r < 0 ? r : p->ops->list(p, ls);
 }
 

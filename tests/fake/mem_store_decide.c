@@ -2,7 +2,9 @@
 /* The store in memory: decisions by the object model (model/decide.h), to which it shows its index and its uploads. */
 #include "tests/fake/mem_store_int.h"
 
+#include "base/age_clock.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/list.h"
 
 #include <errno.h>
@@ -23,15 +25,57 @@ view_of(struct model_view *v)
 	return container_of(v, struct mem_view, view);
 }
 
+struct model_record
+mem_show(const struct version *v)
+{
+	return (struct model_record){
+		.version = v->number,
+		.size_bytes = v->size_bytes,
+		.crc64 = v->crc64,
+		.etag = v->etag,
+		.copies = v->copies,
+#define FIELD(name, type, kinds, places)
+#define BYTES(name, type, len, len_type, max, kinds, places)
+#define VIEW 0
+#define HERE(name, type, at) .name = v->name,
+#include "model/record.def"
+	};
+}
+
+struct store_meta
+mem_meta(const struct version *v)
+{
+	return (struct store_meta){
+		.attrs = v->attrs,
+#define META 0
+#define HERE(name, type, at) .name = v->name,
+#include "model/record.def"
+	};
+}
+
+void
+mem_take(struct version *v, const struct store_meta *m)
+{
+#define META 0
+#define HERE(name, type, at) v->name = m->name;
+#include "model/record.def"
+	if (!v->mtime_ns)
+		v->mtime_ns = clock_wall_ns();
+}
+
+bool
+mem_is_there(const struct version *v, uint64_t now_ns)
+{
+	const struct model_record shown = v ? mem_show(v) : (struct model_record){ 0 };
+
+	return v && model_is_there(&shown, now_ns);
+}
+
 static int
 show(const struct version *v, struct model_record *ret_record)
 {
 	if (v)
-		*ret_record = (struct model_record){ .version = v->number,
-						     .size_bytes = v->size_bytes,
-						     .crc64 = v->crc64,
-						     .etag = v->etag,
-						     .copies = v->copies };
+		*ret_record = mem_show(v);
 	return v != NULL;
 }
 
@@ -79,8 +123,10 @@ mem_look(struct mem_store *st, const struct version *like, const uint8_t *id, co
 	 struct model_answer *ret)
 {
 	struct mem_view mv = { .view = { find, has_any }, .st = st, .like = like, .id = id };
+	struct model_op now = *op;
 
-	return model_decide(op, &mv.view, ret);
+	now.now_ns = age_clock_ns();
+	return model_decide(&now, &mv.view, ret);
 }
 
 bool
@@ -95,6 +141,7 @@ mem_decide(struct mem_store *st, struct job *j, struct model_op op, struct model
 
 	if (is_key && st->member && mem_member_has_slots(st) && !j->is_sent)
 		op.copies = mv.copies = 1 + j->has_two;
+	op.now_ns = age_clock_ns();
 	if (!model_decide(&op, &mv.view, ret)) {
 		j->result = ret->result;
 		return false;
@@ -137,6 +184,6 @@ mem_was_done(const struct version *v, const uint8_t *id, struct store_complete *
 	struct made_view mv = { .view.find = find_made, .v = v };
 	struct model_record object;
 
-	return show(v, &object) && memcmp(v->id, id, sizeof v->id) == 0 &&
+	return mem_is_there(v, age_clock_ns()) && show(v, &object) && memcmp(v->id, id, sizeof v->id) == 0 &&
 	       model_was_done(c, &object, v->mtime_ns, v->part_nr, &mv.view);
 }

@@ -35,9 +35,11 @@ struct version {
 	uint16_t slot; /* the slot of the key */
 	char *data, *attrs;
 	uint64_t size_bytes, crc64, number, mtime_ns, bad_granule;
-	uint64_t data_version; /* number of the version that brought the bytes */
-	bool is_counted;       /* true: used_bytes has its bytes */
-	bool is_carried;       /* true: of a carried PUT, without a place in a page */
+	/* number of the version that brought the bytes, and the optional fields of model/record.def */
+#define OPTIONAL(name, flag, bit, kinds, places) uint64_t name;
+#include "model/record.def"
+	bool is_counted; /* true: used_bytes has its bytes */
+	bool is_carried; /* true: of a carried PUT, without a place in a page */
 	struct store_etag etag;
 	uint32_t attrs_len;
 	uint64_t battrs_number; /* of a bucket: version of its attributes; 0: none */
@@ -193,6 +195,14 @@ void *mem_copy_of(const void *bytes, size_t len);
 /* Find the object, or the bucket, of the name; NULL: absent. */
 struct version *mem_object(const struct mem_store *st, const struct version *like);
 struct version *mem_bucket(const struct mem_store *st, const struct version *like);
+/* Returns the fields that decisions read. */
+struct model_record mem_show(const struct version *v);
+/* Returns the metadata for a reader. */
+struct store_meta mem_meta(const struct version *v);
+/* Sets the fields of a new version that its writer gives, except the attributes. */
+void mem_take(struct version *v, const struct store_meta *m);
+/* Returns true if an object is there for readers at a time; v NULL: absent. */
+bool mem_is_there(const struct version *v, uint64_t now_ns);
 /* Decides the operation of a job: by the gate of the bucket, the placement map, the object model, the free space and the
  * quotas; counts the usage. Returns true if records change; false: j->result is the result. */
 bool mem_decide(struct mem_store *st, struct job *j, struct model_op op, struct model_answer *ret);

@@ -2,6 +2,7 @@
 /* The store in memory: opening, reading, listing.  See mem_store.c. */
 #include "tests/fake/mem_store_int.h"
 
+#include "base/age_clock.h"
 #include "base/check.h"
 #include "base/list.h"
 
@@ -27,6 +28,8 @@ mem_open_work(struct mem_store *st, struct job *j)
 {
 	struct version *want = j->v, *v = mem_object(st, want);
 
+	if (!mem_is_there(v, age_clock_ns()))
+		v = NULL;
 	j->result = v ? 0 : mem_bucket(st, want) ? -ENOENT : -ENXIO;
 	if (!v)
 		return;
@@ -73,9 +76,7 @@ mem_open_version(struct mem_store *st, struct store_obj *obj, struct version *v)
 	obj->size_bytes = v->size_bytes;
 	obj->version = v->number;
 	obj->crc64 = v->crc64;
-	obj->meta = (struct store_meta){
-		.etag = v->etag, .mtime_ns = v->mtime_ns, .attrs = v->attrs, .attrs_len = v->attrs_len
-	};
+	obj->meta = mem_meta(v);
 	obj->part_nr = v->part_nr;
 	obj->is_open = true;
 }
@@ -173,6 +174,8 @@ listed(const struct mem_store *st, const struct store_list *ls, const struct ver
 		return false;
 	if (len < ls->prefix_len || (ls->prefix_len && memcmp(name, ls->prefix, ls->prefix_len) != 0))
 		return false;
+	if (ls->bucket && !mem_is_there(v, ls->now_ns))
+		return false;
 	if (ls->bucket && !mem_is_shown(st, ls, v->bucket, v->bucket_len, v->key, v->key_len))
 		return false;
 	if (!ls->after)
@@ -229,15 +232,22 @@ list_finish(struct mem_store *st, struct job *j)
 	while (go_on && at < nr && given < ls->max) {
 		const struct version *v = page[at++];
 		size_t common = mem_common_len(ls, v->key, ls->bucket ? v->key_len : 0);
-		struct store_entry e = { .name = ls->bucket ? v->key : v->bucket,
-					 .name_len = ls->bucket ? v->key_len : v->bucket_len,
-					 .size_bytes = v->size_bytes,
-					 .mtime_ns = v->mtime_ns,
-					 .version = v->number,
-					 .etag = v->etag,
-					 .attrs = v->attrs,
-					 .attrs_len = v->attrs_len,
-					 .copies = (uint8_t)v->copies };
+		struct store_entry e = {
+			.name = ls->bucket ? v->key : v->bucket,
+			.name_len = ls->bucket ? v->key_len : v->bucket_len,
+			.size_bytes = v->size_bytes,
+			.mtime_ns = v->mtime_ns,
+			.version = v->number,
+			.etag = v->etag,
+			.attrs = v->attrs,
+			.attrs_len = v->attrs_len,
+			.copies = (uint8_t)v->copies,
+#define FIELD(name, type, kinds, places)
+#define BYTES(name, type, len, len_type, max, kinds, places)
+#define SHOWN 0
+#define HERE(name, type, at) .name = v->name,
+#include "model/record.def"
+		};
 
 		given++;
 		if (common) {

@@ -22,7 +22,7 @@ same_bytes(const struct version *v, const struct version *w)
 {
 	return v->data_version == w->data_version && v->size_bytes == w->size_bytes && v->crc64 == w->crc64 &&
 	       v->mtime_ns == w->mtime_ns && v->part_nr == w->part_nr && v->etag.parts == w->etag.parts &&
-	       memcmp(v->etag.sum, w->etag.sum, sizeof v->etag.sum) == 0;
+	       memcmp(v->etag.sum, w->etag.sum, sizeof v->etag.sum) == 0 && v->expires_ns == w->expires_ns;
 }
 
 static bool
@@ -557,7 +557,7 @@ mem_copy_commit(struct store_port *to, struct store_put *put, struct store_port 
 	if (!r || r->number != version ||
 	    r->size_bytes != put->size_bytes + (sc->last ? sc->last_len : sc->inline_len))
 		return -EAGAIN;
-	c = (struct store_commit){ .meta = { .etag = r->etag, .attrs = r->attrs, .attrs_len = r->attrs_len },
+	c = (struct store_commit){ .meta = mem_meta(r),
 				   .last = sc->last,
 				   .last_len = sc->last_len,
 				   .inline_data = sc->inline_data,

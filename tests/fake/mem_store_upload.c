@@ -213,9 +213,9 @@ mem_complete_work(struct mem_store *st, struct job *j)
 	put_together(st, *mem_upload_find(st, v, j->id), c, v);
 	check(v->size_bytes == a.size_bytes && v->crc64 == a.crc64);
 	memcpy(v->id, j->id, sizeof v->id);
-	v->etag = c->etag = c->meta.etag;
-	v->mtime_ns = c->mtime_ns = c->meta.mtime_ns ? c->meta.mtime_ns : clock_wall_ns();
-	v->attrs_len = c->meta.attrs_len;
+	mem_take(v, &c->meta);
+	c->etag = v->etag;
+	c->mtime_ns = v->mtime_ns;
 	v->attrs = mem_copy_of(c->meta.attrs, v->attrs_len);
 	mem_upload_drop(st, mem_upload_find(st, v, j->id));
 	v->refs++;

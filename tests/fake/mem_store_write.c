@@ -312,9 +312,7 @@ mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit 
 	}
 	v->size_bytes = put->size_bytes;
 	v->crc64 = put->crc64;
-	v->etag = c->meta.etag;
-	v->mtime_ns = c->meta.mtime_ns ? c->meta.mtime_ns : clock_wall_ns();
-	v->attrs_len = c->meta.attrs_len;
+	mem_take(v, &c->meta);
 	if (copy_of) {
 		v->number = copy_of->number;
 		v->data_version = copy_of->data_version;
@@ -349,10 +347,7 @@ mem_open_put(struct store_port *sp, const struct store_look *l, struct store_op 
 			  .upload_id = ps->part_number ? ps->id : NULL,
 			  .part_number = ps->part_number,
 			  .size_bytes = v->size_bytes },
-		.commit = { .meta = { .etag = v->etag,
-				      .mtime_ns = v->mtime_ns,
-				      .attrs = v->attrs,
-				      .attrs_len = v->attrs_len },
+		.commit = { .meta = mem_meta(v),
 			    .pre = ps->commit.pre,
 			    .progress_ns = ps->commit.progress_ns,
 			    .have_expect_crc64 = true,

@@ -5,6 +5,7 @@
 #include "extent/log/vol.h"
 
 #include "extent/disk/rules.h"
+#include "base/age_clock.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -296,6 +297,7 @@ decide_commit(const struct vol *vol, struct commit *c, struct model_answer *ret,
 		.complete = completes ? &list : NULL,
 		.removes = c->view.op == REC_DELETE,
 		.is_alone = c->is_bare,
+		.now_ns = age_clock_ns(),
 	};
 	struct commit_view cv = {
 		.view = { find, has_any }, .vol = vol, .c = c, .ref = completes ? c->view.entries : NULL

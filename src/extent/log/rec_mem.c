@@ -5,6 +5,7 @@
  */
 #include "extent/log/vol.h"
 
+#include "base/age_clock.h"
 #include "base/check.h"
 #include "base/clock.h"
 
@@ -314,13 +315,13 @@ rec_view_of(const struct rec *r, const uint8_t *key, size_t key_len, struct rec_
 /* Values of the fields of a record: get_NAME(). */
 #define MEMORY 0
 #define HERE(name, type, at)                                                                                 \
-	static inline type __attribute__((unused)) get_##name(const struct rec *r)                                                 \
+	static inline type __attribute__((unused)) get_##name(const struct rec *r)                           \
 	{                                                                                                    \
 		return r->name;                                                                              \
 	}
 #include "model/record.def"
 #define OPTIONAL(name, flag, bit, kinds, places)                                                             \
-	static inline uint64_t __attribute__((unused)) get_##name(const struct rec *r)                                             \
+	static inline uint64_t __attribute__((unused)) get_##name(const struct rec *r)                       \
 	{                                                                                                    \
 		return r->flags & (bit) ? rec_optional(r, bit) : 0;                                          \
 	}
@@ -347,6 +348,20 @@ rec_view_show(const struct rec_view *v)
 #define HERE(name, type, at) .name = v->name,
 #include "model/record.def"
 	};
+}
+
+bool
+rec_is_there_at(const struct rec *r, uint64_t now_ns)
+{
+	const struct model_record shown = rec_show(r);
+
+	return model_is_there(&shown, now_ns);
+}
+
+bool
+rec_is_there_now(const struct rec *r)
+{
+	return !(r->flags & REC_EXPIRES) || rec_is_there_at(r, age_clock_ns());
 }
 
 struct store_meta

@@ -38,15 +38,13 @@ extent_copy_commit(struct store_port *to, struct store_put *put, struct store_po
 	check(put->is_started && pi->sent == &pi->copy.ps && !pi->copy.from);
 	if (!r || r->version != version || r->size_bytes != size_bytes)
 		return -EAGAIN;
-	c = (struct store_commit){
-		.meta = rec_meta(r),
-		.last = sc->last,
-		.last_len = sc->last_len,
-		.inline_data = sc->inline_data,
-		.inline_len = sc->inline_len,
-		.have_expect_crc64 = true,
-		.expect_crc64 = r->crc64
-	};
+	c = (struct store_commit){ .meta = rec_meta(r),
+				   .last = sc->last,
+				   .last_len = sc->last_len,
+				   .inline_data = sc->inline_data,
+				   .inline_len = sc->inline_len,
+				   .have_expect_crc64 = true,
+				   .expect_crc64 = r->crc64 };
 	pin_add(f->vp.vol->pins, &pi->copy.pin, rec_pin_id(r));
 	f->vp.io.inflight++;
 	pi->copy.from = f;

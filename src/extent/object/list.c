@@ -83,7 +83,7 @@ is_shown(const struct store_list *ls, const struct list_int *li, const struct tr
 	const struct rec *r = c->rec;
 	struct slot_name n;
 
-	if (key_is_upload(li->type) && !model_is_of(r->version, li->born))
+	if ((key_is_upload(li->type) && !model_is_of(r->version, li->born)) || !rec_is_there(r, ls->now_ns))
 		return false;
 	if (!ls->slots)
 		return slots_own_key(li->vol->slots, (const uint8_t *)c->key, c->key_len);

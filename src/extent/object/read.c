@@ -64,7 +64,7 @@ extent_open(struct store_port *sp, const struct store_look *l, struct store_op *
 	if (len < 0)
 		return len;
 	r = tree_get(vol->tree, key, (size_t)len);
-	if (!r) {
+	if (!r || !rec_is_there_now(r)) {
 		int blen = key_bucket(bucket, l->key.bucket, l->key.bucket_len);
 
 		return finished(&obj->op, tree_get(vol->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);

@@ -190,13 +190,11 @@ was_done(struct complete_int *ci)
 	struct parts_of_object po = { .view.find = find_of_object, .tree = ci->vol->tree };
 	struct model_record object;
 
-	if (!r || r->body != BODY_PARTS)
+	if (!r || !rec_is_there_now(r) || r->body != BODY_PARTS)
 		return false;
 	po.ref = rec_entries(r);
 	po.end = po.ref + r->entry_nr;
-	object = (struct model_record){
-		.version = r->version, .size_bytes = r->size_bytes, .crc64 = r->crc64, .etag = rec_etag(r)
-	};
+	object = rec_show(r);
 	return memcmp(po.ref->id, ci->id, CHUNK_ID_BYTES) == 0 &&
 	       model_was_done(ci->sc, &object, r->mtime_ns, r->entry_nr, &po.view);
 }

@@ -466,7 +466,7 @@ look_for_done(struct txn *t)
 	t->result = -ENOENT;
 	if (!co->c || !t->key[1].old.p || record_decode(t->key[1].old.p, t->key[1].old.len, &r) < 0 ||
 	    (r.kind != REC_PARTS && r.kind != REC_MAP) || r.part_nr != co->c->part_nr ||
-	    memcmp(r.upload_id, co->id, sizeof co->id) != 0)
+	    memcmp(r.upload_id, co->id, sizeof co->id) != 0 || !record_is_there(&r))
 		return TXN_OVER;
 	t->result = 0;
 	co->there = t->key[1].old;

@@ -2,6 +2,7 @@
 /* Shows the rows that a transaction has read to the object model; see model/decide.h. */
 #include "rados/use/use_int.h"
 
+#include "base/age_clock.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -63,15 +64,25 @@ find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_r
 	return find_old(rows, ret_record);
 }
 
+bool
+record_is_there(const struct record *r)
+{
+	const struct model_record shown = record_show(r);
+
+	return !shown.expires_ns || model_is_there(&shown, age_clock_ns());
+}
+
 enum txn_say
 rows_decide(struct rows *rows, const struct model_op *op, struct model_answer *ret)
 {
 	struct txn *t = rows->txn;
+	struct model_op now = *op;
 	bool changes;
 
+	now.now_ns = age_clock_ns();
 	check(t->object && op->act < MODEL_MAKE_BUCKET);
 	rows->view.find = find;
-	changes = model_decide(op, &rows->view, ret);
+	changes = model_decide(&now, &rows->view, ret);
 	t->result = ret->result;
 	return changes ? TXN_COMMIT : ret->result == -EINPROGRESS ? TXN_AGAIN : TXN_OVER;
 }

@@ -119,6 +119,7 @@ fill_entry(const struct lister *l, const struct name *name, const char *val, siz
 	   struct store_entry *ret_entry)
 {
 	struct store_entry e = { .name = name->bytes, .name_len = name->len };
+	struct model_record shown;
 	struct bucket_row b;
 	struct record r;
 	struct upload u;
@@ -128,6 +129,9 @@ fill_entry(const struct lister *l, const struct name *name, const char *val, siz
 		/* One that is damaged is in its place all the same: who reads it is told, the others are there. */
 		if (record_decode(val, val_len, &r) < 0)
 			break;
+		shown = record_show(&r);
+		if (!model_is_there(&shown, l->ls->now_ns))
+			return 1;
 		record_list(&r, &e);
 		break;
 	case KEY_UPLOAD:
@@ -166,8 +170,14 @@ take_entry(struct lister *l, const char *key, size_t key_len, const char *val, s
 	if (l->skip_len && name.len >= l->skip_len && memcmp(name.bytes, l->skip, l->skip_len) == 0)
 		return 0;
 	r = fill_entry(l, &name, val, val_len, &e);
-	if (r)
-		return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	if (r > 0) {
+		/* The next page begins after it, also if no row of this page is an entry. */
+		memcpy(l->after, key, key_len);
+		l->after[key_len] = 0;
+		return 0;
+	}
 	if (l->is_full || l->given == ls->max) {
 		ls->more = true;
 		return 1;

@@ -161,8 +161,12 @@ decide_open(struct txn *t)
 			  (int)t->object_len, t->object);
 		return TXN_OVER;
 	}
+	if (!record_is_there(&o->rec))
+		t->result = -ENOENT;
 	if (oo->is_to_read)
-		o->ahead = ahead_judge(o->ahead, t, &o->rec);
+		o->ahead = ahead_judge(o->ahead, t, t->result == 0 ? &o->rec : NULL);
+	if (t->result < 0)
+		return TXN_OVER;
 	/* The pin stays until store_close(). */
 	o->epoch = t->epoch;
 	t->is_pinned = false;

@@ -27,6 +27,8 @@ struct rows {
 /* Decides an operation on an object, an upload or a part, for decide() of a transaction. Returns TXN_COMMIT if the
  * caller has to change rows; TXN_OVER, with t->result; or TXN_AGAIN. */
 enum txn_say rows_decide(struct rows *rows, const struct model_op *op, struct model_answer *ret);
+/* Returns true if a record is there for readers now. */
+bool record_is_there(const struct record *r);
 
 /* ---- found.c: the parts of an upload that is completed or aborted ---- */
 
