@@ -220,13 +220,21 @@ super_table_of_one(struct super *sb)
 }
 
 static uint32_t
-version_for(const struct disk_table *t)
+table_version(const struct disk_table *t)
 {
 	for (int i = 0; i < FMT_SLOT_NR; i++) {
 		if (t->second[i] != TABLE_NO_DISK)
 			return FMT_VERSION_COPIES;
 	}
 	return FMT_VERSION;
+}
+
+static uint32_t
+version_for(const struct super *sb)
+{
+	uint32_t version = table_version(&sb->table);
+
+	return version > sb->records_version ? version : sb->records_version;
 }
 
 /*
@@ -242,7 +250,7 @@ super_encode(void *buf, const struct super *sb)
 
 	memset(buf, 0, FMT_SUPER_BYTES);
 	put_bytes(&c, super_magic, 8);
-	put_u32(&c, version_for(&sb->table));
+	put_u32(&c, version_for(sb));
 	put_u32(&c, sb->kind);
 	put_u64(&c, 0);
 	put_u64(&c, sb->gen);
@@ -362,13 +370,15 @@ super_decode(const void *buf, size_t len, struct super *ret_super)
 	sb.gen = take_u64(&c);
 	take_bytes(&c, sb.store_uuid, 16);
 	take_bytes(&c, sb.disk_uuid, 16);
-	if (sb.version < fmt_oldest || sb.version > FMT_VERSION_COPIES) {
+	if (sb.version < fmt_oldest || sb.version > FMT_VERSION_MAX) {
 		*ret_super = sb;
 		return -EPROTONOSUPPORT;
 	}
 	take_geometry(&c, &sb.geo);
 	take_fields(&c, &sb);
-	if (c.bad || !super_ok(&sb) || (sb.version >= FMT_VERSION && sb.version != version_for(&sb.table)))
+	if (sb.version > FMT_VERSION_COPIES)
+		sb.records_version = sb.version;
+	if (c.bad || !super_ok(&sb) || (sb.version >= FMT_VERSION && sb.version != version_for(&sb)))
 		return -EBADMSG;
 	*ret_super = sb;
 	return 0;

@@ -20,6 +20,15 @@
 #define FMT_VERSION 3u /* format version that is written */
 /* format version of superblocks whose placement map names secondary disks; FMT_VERSION has the same layout */
 #define FMT_VERSION_COPIES 4u
+/* the highest format version of superblocks: of a row of model/record.def, or FMT_VERSION_COPIES; the layout is that of
+ * FMT_VERSION */
+#define FMT_VERSION_MAX ((uint32_t)sizeof(union fmt_since))
+union fmt_since {
+	char copies[FMT_VERSION_COPIES];
+#define DISK_SINCE(v) v
+#define HERE(name, type, v) char name[v];
+#include "model/record.def"
+};
 #define FMT_START_NO_MAX 0xffffffu /* largest start number; a version of a record has 24 bits for it */
 /* number of bits of the counter in a record's version; the higher bits are the start number */
 #define FMT_COUNTER_BITS 40
@@ -142,7 +151,10 @@ struct snap_ref {
 enum super_kind { SUPER_DIRECTORY = 1, SUPER_DEVICE = 2 };
 
 struct super {
-	uint32_t version; /* format version that was read; FMT_VERSION is written */
+	uint32_t version; /* format version that was read */
+	/* Lowest format version with which readers know the records on the disk; 0: FMT_VERSION. The version that is
+	 * written is this one, or a higher one that the placement map needs. */
+	uint32_t records_version;
 	/* generation number, incremented with each write; of two valid superblocks the one with the larger
 	 * number is used */
 	uint64_t gen;
@@ -167,7 +179,7 @@ void super_table_of_one(struct super *sb);
 bool super_peek(const void *buf);
 /* Encodes a superblock into buf, FMT_SUPER_BYTES long. */
 void super_encode(void *buf, const struct super *sb);
-/* Decodes a superblock of a format version from fmt_oldest to FMT_VERSION_COPIES. Returns 0; -ENOENT if the
+/* Decodes a superblock of a format version from fmt_oldest to FMT_VERSION_MAX. Returns 0; -ENOENT if the
  * bytes are not a superblock; -EBADMSG if the superblock is damaged; -EPROTONOSUPPORT if it has another
  * format version. In the last case *ret_super has only the version and the UUIDs, whose offsets are the same
  * in all versions. */

@@ -18,6 +18,10 @@
 #ifndef RULE_SUPER_OLDER_COPY
 #define RULE_SUPER_OLDER_COPY 1
 #endif
+/* §2: the superblocks have the format version that a record needs before the record enters the log. */
+#ifndef RULE_VERSION_FIRST
+#define RULE_VERSION_FIRST 1
+#endif
 /* §3: chunks are freed only after three conditions are met: the removal of their manifest is stamped, every
  * thread was quiescent, and no reader pins the manifest. */
 #ifndef RULE_CHUNKS_AFTER_MANIFEST

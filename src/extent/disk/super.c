@@ -140,7 +140,7 @@ judge(const struct search *s, char *err, size_t err_len)
 			err, err_len, -EPROTONOSUPPORT,
 			"disk %s was made by another version of Gantry (its format is %u, and this one reads "
 			"%u to %u); start that one",
-			d->name, s->other_version, fmt_oldest, FMT_VERSION_COPIES);
+			d->name, s->other_version, fmt_oldest, FMT_VERSION_MAX);
 	if (!s->good)
 		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->name,
 				   s->damaged ? "both superblocks are damaged; put one back from a copy"
@@ -178,6 +178,7 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 		e = judge(s, err, err_len);
 	d->lost_super = s->good < 2;
 	d->is_old = s->old > 0;
+	atomic_store(&d->records_version, d->sb.records_version);
 	if (e == 0 && d->lost_super)
 		log_warn("%s: one of the two superblocks %s; the other one counts", d->name,
 			 s->unreadable ? "cannot be read"
@@ -253,6 +254,38 @@ disk_write_super(struct disk *d, struct ring *r)
 		e = disk_flush_file(d, r, d->super_fd[at]);
 	sync_free(buf);
 	return e;
+}
+
+/* ---- the version that records need ---- */
+
+void
+disk_ask_version(struct disk *d, uint32_t version)
+{
+	uint32_t was = atomic_load(&d->asked_version);
+
+	while (was < version && !atomic_compare_exchange_weak(&d->asked_version, &was, version))
+		;
+}
+
+bool
+disk_version_work(struct disk *d, struct ring *r)
+{
+	uint32_t asked = atomic_load(&d->asked_version), was = d->sb.records_version;
+	int e;
+
+	if (asked <= was || disk_failed(d))
+		return false;
+	d->sb.records_version = asked;
+	e = disk_write_super(d, r);
+	if (e == 0)
+		e = disk_write_super(d, r);
+	if (e < 0)
+		d->sb.records_version = was;
+	else
+		atomic_store(&d->records_version, asked);
+	if (e < 0 && e != -ENOSPC)
+		disk_fail(d, "writing the superblock failed: %s", strerror(-e));
+	return e == 0;
 }
 
 /* ---- the table ---- */

@@ -324,6 +324,24 @@ stall(struct vol *vol, struct commit *c)
 	return stall_for(vol, c, c->view.op == REC_DELETE ? 2 * STALL_NS : STALL_NS);
 }
 
+/* Returns true if the superblocks have the version that the records of c need; otherwise they get it. */
+static bool
+version_is_written(struct vol *vol, const struct commit *c)
+{
+	uint32_t needed = FMT_VERSION;
+
+	for (; c; c = c->also) {
+		uint32_t version = rec_version(c->view.flags);
+
+		needed = version > needed ? version : needed;
+	}
+	if (needed <= FMT_VERSION || needed <= atomic_load(&vol->disk.records_version) || !RULE_VERSION_FIRST)
+		return true;
+	disk_ask_version(&vol->disk, needed);
+	helper_ring(&vol->helper);
+	return false;
+}
+
 /* No room for the snapshots of what the index would be.  Some may be on its way. */
 static enum verdict
 no_room(struct vol *vol, struct commit *c)
@@ -374,6 +392,8 @@ judge_one(struct vol *vol, struct commit *c)
 		return stall_for(vol, c, STALL_NS);
 	if (v != V_PACKED)
 		return v;
+	if (!version_is_written(vol, c))
+		return stall(vol, c);
 	change = usage_of_copies(c, &a.usage);
 	c->result = c->sent ? slots_reserve(vol) : usage_judge(vol, c, &change);
 	/* What it was judged by may be pending, and may not come. */

@@ -68,6 +68,21 @@ more_bytes(uint16_t flags)
 	return n;
 }
 
+uint32_t
+rec_version(uint16_t flags)
+{
+	uint32_t version = FMT_VERSION;
+
+	(void)flags;
+#define DISK_SINCE(v) v
+#define HERE(name, bit, v)                                                                                   \
+	if (flags & (bit) && version < (v))                                                                  \
+		version = v;
+#define OPTIONAL(name, flag, bit, kinds, places) FIELD_(name, bit, places)
+#include "model/record.def"
+	return version;
+}
+
 size_t
 rec_encoded_bytes(const struct rec_view *v)
 {

@@ -169,6 +169,8 @@ struct rec_view {
 size_t rec_encoded_bytes(const struct rec_view *v);
 /* Encodes a record and returns the bytes written. buf has rec_encoded_bytes() bytes. */
 size_t rec_encode(void *buf, const struct rec_view *v);
+/* Returns the format version of superblocks with which readers know a record with these flags. */
+uint32_t rec_version(uint16_t flags);
 /* Decodes a record; buf is 8-byte aligned. Returns the number of bytes read, or -EBADMSG. geo: the extents
  * must be on the disk and cover the record's bytes. */
 int rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_view *ret_view);

@@ -42,6 +42,10 @@ vol_upkeep(struct helper *h, struct ring *r)
 	int e;
 
 	disk_table_work(&vol->disk, r);
+	if (disk_version_work(&vol->disk, r)) {
+		atomic_store(&vol->want_lead, true);
+		vol->kick(vol->above, NULL);
+	}
 	if (atomic_load(&vol->snap.state) == SNAP_WANTED) {
 		snapshot_write(vol, r);
 		atomic_store(&vol->snap.state, SNAP_WALKED);

@@ -193,7 +193,7 @@ test_older_super(void **state)
 
 /* ---- expiry ---- */
 
-#define EXPIRES_NS 1234567890123456789
+#define EXPIRES_NS 4234567890123456789 /* in the year 2104 */
 
 /* Gives the record of that object, in a block of the log, an expiry; nothing does it yet. */
 static bool

@@ -124,7 +124,7 @@ test_refused(void **state)
 static void
 test_other_version(void **state)
 {
-	static const uint32_t others[] = { 0, OLD_VERSION - 1, FMT_VERSION_COPIES + 1 };
+	static const uint32_t others[] = { 0, OLD_VERSION - 1, FMT_VERSION_MAX + 1 };
 
 	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
 		char want[128];
@@ -133,7 +133,7 @@ test_other_version(void **state)
 		make_old(others[i]);
 		sum = sum_of_store();
 		snprintf(want, sizeof want, "(its format is %u, and this one reads %u to %u)", others[i],
-			 OLD_VERSION, FMT_VERSION_COPIES);
+			 OLD_VERSION, FMT_VERSION_MAX);
 		assert_true(store_start(&conf, &st, err, sizeof err) < 0);
 		st = NULL;
 		assert_non_null(strstr(err, want));

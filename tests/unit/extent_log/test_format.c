@@ -526,16 +526,18 @@ test_super_old(void **state)
 	sb = sample_super();
 	super_encode(buf, &sb);
 	sample("super", "one", buf, 2048);
-	for (uint32_t version = 0; version < FMT_VERSION_COPIES + 2; version++) {
-		bool is_current = version == FMT_VERSION;
+	for (uint32_t version = 0; version < FMT_VERSION_MAX + 2; version++) {
+		bool is_of_records = version > FMT_VERSION_COPIES && version <= FMT_VERSION_MAX;
 
 		super_renumber(buf, version);
 		/* 4 says of this map, which has no second disks, something that is not so. */
-		assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back), is_current ? 0
-									    : version == FMT_VERSION_COPIES
-										    ? -EBADMSG
-										    : -EPROTONOSUPPORT);
+		assert_int_equal(super_decode(buf, FMT_SUPER_BYTES, &back),
+				 version == FMT_VERSION || is_of_records ? 0
+				 : version == FMT_VERSION_COPIES         ? -EBADMSG
+									 : -EPROTONOSUPPORT);
 		assert_true(version == FMT_VERSION_COPIES || back.version == version);
+		if (is_of_records)
+			assert_int_equal(back.records_version, version);
 	}
 	fmt_oldest = OLD_VERSION;
 	super_renumber(buf, OLD_VERSION);

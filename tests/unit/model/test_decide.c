@@ -410,6 +410,42 @@ usage(void **state)
 	assert_true(model_is_of(11, 10) && !model_is_of(10, 10));
 }
 
+/* An object whose time has passed is absent for conditions and attributes; it counts until it is replaced. */
+static void
+gone(void **state)
+{
+	const struct store_pre absent = { .kind = PRE_ABSENT }, there = { .kind = PRE_MATCH_ANY },
+			       keep = { .keep = true };
+	struct records r = full();
+	struct model_answer a;
+
+	r.of[MODEL_OBJECT].expires_ns = 1000;
+	for (uint64_t now_ns = 999; now_ns < 1002; now_ns++) {
+		bool is_there = now_ns < 1000;
+		struct model_op op = { .act = MODEL_PUT, .size_bytes = 7, .now_ns = now_ns };
+
+		assert_int_equal(model_is_there(&r.of[MODEL_OBJECT], now_ns), is_there);
+		op.pre = &absent;
+		a = decide(r, op, is_there ? -EEXIST : 1);
+		if (!is_there) {
+			assert_true(a.replaces);
+			assert_usage(&a, 0, 7 - 100, 0);
+		}
+		op.pre = &there;
+		decide(r, op, is_there ? 1 : -ENOENT);
+		op.pre = &keep;
+		decide(r, op, is_there ? -EPERM : 1);
+		op = (struct model_op){ .act = MODEL_SET_ATTRS, .now_ns = now_ns };
+		decide(r, op, is_there ? 1 : -ENOENT);
+		op = (struct model_op){ .act = MODEL_DELETE, .now_ns = now_ns };
+		a = decide(r, op, 1);
+		assert_usage(&a, -1, -100, 0);
+		/* The record has to be removed before its bucket. */
+		op = (struct model_op){ .act = MODEL_REMOVE_BUCKET, .now_ns = now_ns };
+		decide(r, op, -ENOTEMPTY);
+	}
+}
+
 int
 main(void)
 {
@@ -417,6 +453,7 @@ main(void)
 		cmocka_unit_test(usage),  cmocka_unit_test(preconditions), cmocka_unit_test(objects),
 		cmocka_unit_test(copies), cmocka_unit_test(uploads),       cmocka_unit_test(completions),
 		cmocka_unit_test(lists),  cmocka_unit_test(buckets),       cmocka_unit_test(errors),
+		cmocka_unit_test(gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

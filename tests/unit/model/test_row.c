@@ -96,7 +96,17 @@ test_memory(void **state)
 	assert_true(w.lock_ns == v.lock_ns && w.data_version == 5 && w.flags == v.flags);
 	assert_memory_equal(w.entries, ext, sizeof ext);
 	assert_memory_equal(w.attrs, v.attrs, v.attrs_len);
+	assert_true(rec_show(r).lock_ns == v.lock_ns && rec_view_show(&w).lock_ns == v.lock_ns);
 	rec_drop(NULL, r);
+}
+
+/* The superblocks need the version of the row for records with the field, and for no others. */
+static void
+test_version(void **state)
+{
+	assert_int_equal(FMT_VERSION_MAX, 7);
+	assert_int_equal(rec_version(REC_LOCK | REC_SHARED), 7);
+	assert_int_equal(rec_version(REC_SHARED | REC_FLUSHED), FMT_VERSION);
 }
 
 /* Records without the field are those of the versions before. */
@@ -123,6 +133,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_codec),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_version),
 		cmocka_unit_test(test_others),
 	};
 
