@@ -431,25 +431,45 @@ do_all(struct diff_end **ends, int nr, const struct diff_op *op, bool verbose)
 	return judge(ends, nr, op, verbose);
 }
 
-/* The last back end is killed in the middle of an operation; where that was done all the same, the others do it. */
-static int
-do_killed(struct diff_end **ends, int nr, const struct diff_op *op, unsigned turns, bool verbose)
+/* One of the back ends that can be killed, or NULL. */
+static struct diff_end *
+some_victim(struct hint *h, struct diff_end **ends, int nr)
 {
-	struct diff_end *e = ends[nr - 1];
-	uint64_t version = 0;
-	int was = diff_look(e, op->bucket, op->key, &version), is;
+	struct diff_end *can[DIFF_ENDS_MAX];
+	uint32_t n = 0;
 
-	diff_do_killed(e, op, turns);
-	is = diff_look(e, op->bucket, op->key, &version);
+	for (int i = 0; i < nr; i++) {
+		if (ends[i]->kill)
+			can[n++] = ends[i];
+	}
+	return n == 0 ? NULL : can[n == 1 ? 0 : diff_below(h->s, n)];
+}
+
+/* A back end is killed in the middle of an operation; where that was done all the same, the others do it. */
+static int
+do_killed(struct diff_end **ends, int nr, struct diff_end *victim, const struct diff_op *op, unsigned turns,
+	  bool verbose)
+{
+	struct diff_end *others[DIFF_ENDS_MAX];
+	uint64_t version = 0;
+	int was = diff_look(victim, op->bucket, op->key, &version), is, n = 0;
+
+	diff_do_killed(victim, op, turns);
+	is = diff_look(victim, op->bucket, op->key, &version);
 	if (verbose)
-		printf("killed in the next operation, which was %sdone\n", is != was ? "" : "not ");
+		printf("%s killed in the next operation, which was %sdone\n", victim->name,
+		       is != was ? "" : "not ");
 	if (is == was)
 		return 0;
 	if (is >= 0)
-		e->version[op->bucket][op->key] = version;
-	for (int i = 0; i < nr - 1; i++)
-		diff_do(ends[i], op);
-	return judge(ends, nr - 1, op, verbose);
+		victim->version[op->bucket][op->key] = version;
+	for (int i = 0; i < nr; i++) {
+		if (ends[i] != victim)
+			others[n++] = ends[i];
+	}
+	for (int i = 0; i < n; i++)
+		diff_do(others[i], op);
+	return judge(others, n, op, verbose);
 }
 
 /* Everything that there is. */
@@ -515,15 +535,16 @@ diff_history(struct diff_end **ends, int nr, struct diff_source *s, unsigned ops
 			choose(h, &op);
 		if (op.kind == OP_PUT || op.kind == OP_DELETE || op.kind == OP_COMPLETE) {
 			unsigned killed = one_in(s, 60) ? diff_below(s, 12) + 1 : 0;
+			struct diff_end *victim = killed && done ? some_victim(h, ends, nr) : NULL;
 
-			if (killed && ends[nr - 1]->kill && done) {
+			if (victim) {
 				if (verbose) {
 					char what[1024];
 
 					diff_say(&op, what, sizeof what);
 					printf("%s\n", what);
 				}
-				e = do_killed(ends, nr, &op, killed, verbose);
+				e = do_killed(ends, nr, victim, &op, killed, verbose);
 				continue;
 			}
 		}

@@ -154,7 +154,7 @@ pre_of(const struct diff_end *e, const struct diff_op *op)
 	for (unsigned i = 0; i < op->etag_nr; i++)
 		pre.etags[pre.etag_nr++] = etag_of(op->etag[i]);
 	if (op->pre == PRE_VERSION)
-		pre.version = e->version[op->bucket][op->key] + ((uint64_t)(op->version == 2) << 40);
+		pre.version = e->version[op->bucket][op->key] + ((uint64_t)(op->version == 2) << 60);
 	return pre;
 }
 
@@ -284,7 +284,7 @@ do_set_attrs(struct diff_end *e, const struct diff_op *op)
 {
 	struct store_key k = key_of(op);
 	uint64_t version =
-		op->version ? e->version[op->bucket][op->key] + ((uint64_t)(op->version == 2) << 40) : 0;
+		op->version ? e->version[op->bucket][op->key] + ((uint64_t)(op->version == 2) << 60) : 0;
 	struct store_del del;
 
 	tell_result(e, "set_attrs",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 LINK-store/test_mem_store := mem_store store_contract
-LINK-store/test_diff := diff mem_store
+LINK-store/test_diff := diff mem_store fault_ring
 NEEDS-store/test_diff := extent
 # The store on RADOS over a cluster in memory, as one object that exports a function only: its functions and those of the engine have
 # names in common.

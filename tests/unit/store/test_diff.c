@@ -6,6 +6,7 @@
  */
 #include "tests/unit/extent/harness.h"
 #include "tests/fake/diff.h"
+#include "tests/fake/fault_ring.h"
 
 static struct loop l;
 static char dir[128];
@@ -43,10 +44,38 @@ start(struct diff_end *e, bool is_new)
 	e->bufs = &l.bufs;
 }
 
+static int
+refuse_writes(const struct fault_io *io)
+{
+	return io->kind == FAULT_READ ? 0 : -EIO;
+}
+
+/* No write reaches the files any more, as after the end of the process; another start recovers. */
+static void
+kill_it(struct diff_end *e)
+{
+	struct store_conf conf = conf_for(&disk, dir, 128 * MIB);
+	char err[512] = "";
+
+	fault_ring_hook = refuse_writes;
+	while (!store_detach(l.p))
+		loop_turn(&l);
+	store_stop(e->store);
+	fault_ring_hook = NULL;
+	if (store_start(&conf, &e->store, err, sizeof err) < 0) {
+		fprintf(stderr, "engine: %s\n", err);
+		abort();
+	}
+	check(store_attach(e->store, l.ring, &l.mb, &l.timers, &l.p) == 0);
+	e->port = l.p;
+}
+
 int
 main(void)
 {
-	static struct diff_end engine = { .name = "engine", .start = start, .stop = stop, .turn = turn };
+	static struct diff_end engine = {
+		.name = "engine", .start = start, .stop = stop, .turn = turn, .kill = kill_it
+	};
 	const char *which = getenv("ENDS");
 	struct diff_end *ends[DIFF_ENDS_MAX];
 	struct bufpool bufs;
