@@ -127,7 +127,7 @@ class Get:
         assert self.head == b"HTTP/1.1 200", self.head
 
     def rest(self):
-        got = self.head
+        got = bytearray(self.head)
         while True:
             more = self.s.recv(1 << 20)
             if not more:

@@ -16,7 +16,12 @@ begin() {
 }
 softnicctl() { "$BUILD/softnicctl" "$@"; }
 rc_now() { metric gantry_rc_connections "\"$1\""; }
-no_connections() { [ "$(rc_now making)$(rc_now ready)$(rc_now leased)" = 000 ]; }
+no_connections() {
+	_get /metrics awk '
+		NR == 1 { answered = / 200 / }
+		/^gantry_rc_connections[{].*"(making|ready|leased)"/ { n++; sum += $NF }
+		END { exit !answered || n != 3 || sum }'
+}
 descriptors() { find "/proc/$DAEMON_PID/fd" -type l ! -lname '*pidfd*' | wc -l; }
 qps() { softnicctl stats --json "$DAEMON_PID" | jq '.[0].qps'; }
 leased() { [ "$(rc_now leased)" = "$1" ]; }

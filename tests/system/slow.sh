@@ -31,7 +31,7 @@ head -c 3145728 /dev/zero | curl_s3 /bkt/big -T -
 	    for method, target, body in (("PUT", "/bkt/mine", b"12345"), ("GET", "/bkt/mine", b"")):
 	        s = connect(source, f"{method} {target} HTTP/1.1", f"Content-Length: {len(body)}", "Connection: close")
 	        s.sendall(body)
-	        got = b""
+	        got = bytearray()
 	        while data := s.recv(65536):
 	            got += data
 	        assert got.startswith(b"HTTP/1.1 200 "), got
@@ -56,7 +56,7 @@ head -c 3145728 /dev/zero | curl_s3 /bkt/big -T -
 	    answers = {}
 	    for s in slow:
 	        s.settimeout(0.01)
-	        got = b""
+	        got = bytearray()
 	        try:
 	            while data := s.recv(65536):
 	                got += data
