@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The data of the status page beside the metrics: host and identity of the store, its capacity without an invented estimate, the largest buckets with
 # their copies, quotas and rules, and client and bucket of each error.
-DISKS=2
+DISKS=2 DISK_SIZE=1GiB
 . "$(dirname "$0")/lib.sh"
 start_daemon
 bytes pattern:3 300000 >"$T/in"
