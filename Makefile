@@ -194,7 +194,7 @@ include tests/nbd/nbd.mk
 
 .PHONY: testbins toolbins check check-of check-unit check-system check-threads check-realistic check-copies check-rc check-long check-mutation check-hostile check-ui check-clients asan tsan fuzz fuzz-merge lint demo help install clean format hooks deps deps-check tags
 # toolbins: what system tests are made with, and the unit programs that they start.
-toolbins: $(TOOLBIN) $(O)/tools/curl $(SOFTNIC_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS) $(O)/bench/store $(O)/bench/load $(O)/bench/scale $(patsubst %,$(O)/unit/%,$(file <tests/unit/on-nic))
+toolbins: $(TOOLBIN) $(O)/tools/curl $(STANDINS) $(SOFTNIC_TESTS) $(NBDPLUGIN) $(SERVER_TESTS) $(CUOBJ_TESTS) $(O)/bench/store $(O)/bench/load $(O)/bench/scale $(patsubst %,$(O)/unit/%,$(file <tests/unit/on-nic))
 # bench/ uses the sources of tests/ and src/, so that all of it is built with them.
 testbins: $(UNITBIN) $(patsubst %,$(O)/fuzz/%,$(FUZZNAMES)) $(SIM_TESTS) toolbins $(if $(filter release,$(VARIANT)),$(BENCHBIN))
 

@@ -15,7 +15,7 @@ mkdir "$T/cuda"
 # shellcheck disable=SC2086
 gcc -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror $san -I"$ROOT/src/client" -o "$T/gpu" "$ROOT/tests/system/gpu.c" "$BUILD/libgantry.so" \
 	"-Wl,-rpath,$BUILD" >"$T/out" 2>&1 || fail "gpu.c: $(cat "$T/out")"
-gcc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -Wall -Wextra -Werror -Wl,-soname,libcuda.so.1 -o "$T/cuda/libcuda.so.1" "$ROOT/tests/gpu/cuda_standin.c" >"$T/out" 2>&1 || fail "cuda_standin.c: $(cat "$T/out")"
+cp "$BUILD/tests/gpu/libcuda.so.1" "$T/cuda" || fail "no stand-in: make toolbins"
 gpu() { nic env "${@:2}" "$T/gpu" "$1" "$URL_S3/bkt" >"$T/out" 2>&1 || fail "$*: exit $?: $(cat "$T/out")"; }
 
 gpu dmabuf

@@ -23,4 +23,5 @@ $(STANDIN)/libamdhip64.so.6: tests/gpu/rocm_standin.c tests/gpu/cuda_standin.c
 	$(STANDINCC) $<
 $(STANDIN)/libhsa-runtime64.so.1: tests/gpu/rocm_standin.c
 	$(STANDINCC) -DHSA $< -ldl
-$(O)/unit/client/test_drivers: | $(addprefix $(STANDIN)/,libcuda.so.1 libamdhip64.so.6 libhsa-runtime64.so.1)
+STANDINS := $(addprefix $(STANDIN)/,libcuda.so.1 libamdhip64.so.6 libhsa-runtime64.so.1)
+$(O)/unit/client/test_drivers: | $(STANDINS)
