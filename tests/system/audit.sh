@@ -34,8 +34,8 @@ good() { sign -k AKGOOD -p good-secret-1 "$@"; }
 post() { curl -sS --fail --max-time 60 --unix-socket "$T/admin.sock" -X POST "http://x$1" "${@:2}" >"$T/out" || fail "$1: $(cat "$T/out")"; }
 # records FILTER: how many records of the stream pass it; has FILTER: waits for one, and fails where it is not the only one.
 records() { cat "$A" | jq -c "select($1)" | wc -l; }
-some() { [ "$(records "$1")" -gt 0 ]; }
-has() { wait_for 60 some "$1"; assert_eq "$(records "$1")" 1 "records of $1"; }
+some() { count=$(records "$1"); [ "$count" -gt 0 ]; }
+has() { wait_for 60 some "$1"; assert_eq "$count" 1 "records of $1"; }
 
 # ---- on by default under systemd's LOGS_DIRECTORY; changes ----
 assert_eq "$(stat -c %a "$A")" 600 "mode"
