@@ -337,9 +337,8 @@ version_is_written(struct vol *vol, const struct commit *c)
 	}
 	if (needed <= FMT_VERSION || needed <= atomic_load(&vol->disk.records_version) || !RULE_VERSION_FIRST)
 		return true;
-	disk_ask_version(&vol->disk, needed);
-	helper_ring(&vol->helper);
-	return false;
+	vol_ask_version(vol, needed);
+	return needed <= atomic_load(&vol->disk.records_version);
 }
 
 /* No room for the snapshots of what the index would be.  Some may be on its way. */

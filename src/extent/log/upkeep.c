@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "ring/ring.h"
 
 #include <time.h>
 
@@ -32,6 +33,20 @@ look_after(struct vol *vol, struct ring *r)
 	took_ns = took_ns < least_ns ? least_ns : took_ns < REST_MAX_NS ? took_ns : REST_MAX_NS;
 	nanosleep(&(struct timespec){ .tv_nsec = (long)took_ns }, NULL);
 	return 0;
+}
+
+void
+vol_ask_version(struct vol *vol, uint32_t version)
+{
+	struct ring *r;
+
+	disk_ask_version(&vol->disk, version);
+	if (vol->helper.runs) {
+		helper_ring(&vol->helper);
+	} else if (ring_new(&(struct ring_params){ .entries = 64 }, &r) == 0) {
+		disk_version_work(&vol->disk, r);
+		ring_free(r);
+	}
 }
 
 uint64_t

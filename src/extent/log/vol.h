@@ -231,6 +231,9 @@ int vol_begin(struct vol *vol, uint64_t start_no, struct ring *r, char *err, siz
 void vol_last_stamp(struct vol *vol, struct ring *r);
 /* Frees vol, whose helper is stopped and whose ports are detached. NULL is allowed. */
 void vol_free(struct vol *vol);
+/* Makes the helper thread write a format version to the superblocks. A start, which makes copies equal before the helper
+ * thread runs, writes it itself, before the function returns. Leader. */
+void vol_ask_version(struct vol *vol, uint32_t version);
 /* Does one round of the helper thread's work: makes a snapshot if one is requested, and a segment if one is
  * due. Returns the time in ns until the next call (helper.h). */
 uint64_t vol_upkeep(struct helper *h, struct ring *r);
