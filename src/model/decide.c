@@ -40,6 +40,8 @@ judge_kind(const struct store_pre *pre, const struct model_record *there)
 		return there && is_named(pre, &there->etag) ? -EEXIST : 0;
 	case PRE_VERSION:
 		return !there ? -ENOENT : there->version == pre->version ? 0 : -ESTALE;
+	case PRE_EXPIRED:
+		return there && !model_is_there(there, pre->expired_ns) ? 0 : -ESTALE;
 	default:
 		return 0;
 	}
@@ -196,7 +198,11 @@ object_there(const struct decision *d)
 static int
 judge_object(const struct decision *d)
 {
-	return d->op->pre ? judge_pre(d->op->pre, object_there(d)) : 0;
+	const struct store_pre *pre = d->op->pre;
+
+	if (pre && pre->kind == PRE_EXPIRED)
+		return d->answer->replaces ? judge_pre(pre, &d->answer->old) : -ENOENT;
+	return pre ? judge_pre(pre, object_there(d)) : 0;
 }
 
 /* Returns 0 if the upload of the operation exists and belongs to this bucket; -ENOENT; or an error of the view. */

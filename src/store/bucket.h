@@ -147,7 +147,8 @@ struct store_entry {
 	size_t name_len;
 	uint64_t size_bytes, mtime_ns, version;
 	struct store_etag etag;
-	uint8_t copies; /* number of copies of the keys of a bucket */
+	uint8_t copies;      /* number of copies of the keys of a bucket */
+	uint64_t expires_ns; /* of an object, as in struct store_meta; 0: none */
 	/* true: name is a common prefix, including the delimiter, and no other member is set */
 	bool is_prefix;
 	const uint8_t *upload_id; /* id of the upload, for store_list_uploads() */
@@ -173,7 +174,7 @@ struct store_list {
 	 * of that key */
 	const uint8_t *after_id;
 	uint32_t max;
-	/* true: objects whose time has passed (model_is_there() of model/decide.h) are listed, too */
+	/* true: expired objects are listed, too, for their removal */
 	bool shows_gone;
 	/* Set by store_list(): time by age_clock_ns() at which the listed objects are there; 0: shows_gone */
 	uint64_t now_ns;

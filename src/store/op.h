@@ -84,11 +84,22 @@ struct store_meta {
 	 * operation; after an open they are valid until store_close() */
 	const void *attrs;
 	uint32_t attrs_len;
+	/* time from which the object is absent for readers, in ns since 1970 by age_clock_ns() (base/age_clock.h);
+	 * 0: none. Its usage counts until it is removed (PRE_EXPIRED) or replaced. */
+	uint64_t expires_ns;
 };
 
 /* The kind of a precondition. The condition is validated when the change is made: all changes of a key have
  * one order, and each change sees the previous one. The bucket must exist in every case. */
-enum store_pre_kind { PRE_NONE, PRE_ABSENT, PRE_MATCH_ANY, PRE_MATCH, PRE_NONE_MATCH, PRE_VERSION };
+enum store_pre_kind {
+	PRE_NONE,
+	PRE_ABSENT,
+	PRE_MATCH_ANY,
+	PRE_MATCH,
+	PRE_NONE_MATCH,
+	PRE_VERSION,
+	PRE_EXPIRED, /* of a removal: the object has expired at expired_ns (-ENOENT: no object, -ESTALE) */
+};
 #define STORE_PRE_ETAGS 8
 struct store_pre {
 	enum store_pre_kind kind;
@@ -97,7 +108,8 @@ struct store_pre {
 	/* true: an existing object is never replaced: the commit ends with -EPERM, or with the error of
 	 * `kind` if the condition of `kind` does not hold; allowed with any kind */
 	bool keep;
-	uint64_t version; /* required version, for PRE_VERSION (-ENOENT, -ESTALE) */
+	uint64_t version;    /* required version, for PRE_VERSION (-ENOENT, -ESTALE) */
+	uint64_t expired_ns; /* for PRE_EXPIRED: time by age_clock_ns() */
 };
 
 /* ---- operations: embedded by the caller ---- */

@@ -432,7 +432,8 @@ store_contract_run(struct contract *contract)
 		cmocka_unit_test(sc_test_quota_buckets),   cmocka_unit_test(sc_test_quota_bucket_number),
 		cmocka_unit_test(sc_test_quota_reserved),  cmocka_unit_test(sc_test_quota_copies),
 		cmocka_unit_test(sc_test_quota_readers),   cmocka_unit_test(sc_test_quota_ghosts),
-		cmocka_unit_test(sc_test_long_reads),
+		cmocka_unit_test(sc_test_long_reads),      cmocka_unit_test(sc_test_expiry),
+		cmocka_unit_test(sc_test_expiry_list),
 	};
 	int failed;
 

@@ -61,6 +61,8 @@ void sc_read_all(struct store_obj *obj, size_t start, size_t size);
 void sc_expect(const char *key, size_t start, size_t size);
 int sc_set_attrs(const char *key, uint64_t version, const void *attrs, uint32_t len);
 
+void sc_test_expiry(void **state);
+void sc_test_expiry_list(void **state);
 void sc_test_buckets(void **state);
 void sc_test_sizes(void **state);
 void sc_test_names(void **state);

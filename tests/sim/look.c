@@ -44,6 +44,8 @@ on_entry(struct store_list *ls, const struct store_entry *e)
 		if (!id || ops[id].bucket != l->bucket || ops[id].key != k || ops[id].size != e->size_bytes)
 			sim_fail("bucket %d key %d holds what nobody wrote there (id %u, %llu bytes)",
 				 l->bucket, k, id, (unsigned long long)e->size_bytes);
+		if (e->expires_ns != sim_expiry(id))
+			sim_fail("bucket %d key %d has another expiry than op %u gave", l->bucket, k, id);
 		attr = model_attrs_id(e->attrs, e->attrs_len);
 		if (attr &&
 		    (ops[attr].kind != OP_ATTRS || ops[attr].bucket != l->bucket || ops[attr].key != k))
@@ -219,6 +221,9 @@ on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	const uint64_t *ext = rec_entries(r);
 	struct map_ref map;
 
+	if (rec_version(r->flags) > FMT_VERSION && rec_version(r->flags) > s->vol->disk.sb.records_version)
+		sim_fail("a record needs version %u of the superblocks, which have %u", rec_version(r->flags),
+			 s->vol->disk.sb.records_version);
 	for (uint32_t i = 0; r->body == BODY_EXTENTS && i < r->entry_nr; i++)
 		take(cookie, ext_unit(ext[i]), ext_nr(ext[i]), key[0] == KEY_CHUNK ? "a chunk" : "an object");
 	if (r->body == BODY_PACKED)

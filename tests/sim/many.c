@@ -474,6 +474,7 @@ many_put(struct many_client *c, int b, int k)
 	cell->since = since = ++many_events;
 	say("client %d puts %u in bucket %d key %d, at home on %d", c->nr, id, b, k, many_home(b, k));
 	memcpy(sc.meta.etag.sum, &id, sizeof id);
+	sc.meta.expires_ns = sim_expiry(id);
 	r = store_put_init(many_port(c), &c->u.put, &sk, size);
 	memset(c->buf.mem, (int)id, STORE_PIECE);
 	for (uint32_t left = size; r >= 0 && size != 8; left -= STORE_PIECE) {

@@ -586,6 +586,7 @@ same_object(struct set_port *sp, int b, int k)
 	    sides[0].obj.size_bytes != sides[1].obj.size_bytes ||
 	    sides[0].obj.part_nr != sides[1].obj.part_nr ||
 	    sides[0].obj.meta.mtime_ns != sides[1].obj.meta.mtime_ns ||
+	    sides[0].obj.meta.expires_ns != sides[1].obj.meta.expires_ns ||
 	    sides[0].obj.meta.attrs_len != sides[1].obj.meta.attrs_len ||
 	    memcmp(&sides[0].obj.meta.etag, &sides[1].obj.meta.etag, sizeof sides[0].obj.meta.etag) != 0 ||
 	    (sides[0].obj.meta.attrs_len &&

@@ -262,6 +262,7 @@ do_complete(struct many_client *c, struct upload *u)
 	c->u.complete.parts = refs;
 	c->u.complete.part_nr = nr;
 	memcpy(c->u.complete.meta.etag.sum, &id, sizeof id);
+	c->u.complete.meta.expires_ns = sim_expiry(id);
 	r = many_wait(c, store_upload_complete(many_port(c), &sk, u->id, &c->u.complete));
 	say("completion of %u: %d", id, r);
 	if (r == -EDQUOT)

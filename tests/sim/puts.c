@@ -162,6 +162,7 @@ client_do_put(struct client *c, int b, int k, uint32_t size)
 	ops[op].size = size;
 	sc.pre = ops[op].pre;
 	sc.meta.etag = model_etag((uint32_t)op);
+	sc.meta.expires_ns = sim_expiry((uint32_t)op);
 	say("op %d: client %d puts bucket %d key %d, %u bytes, pre %d", op, c->nr, b, k, size, sc.pre.kind);
 	model_op_begin(op);
 	counts.puts++;

@@ -323,6 +323,12 @@ void model_begin(void);
 /* With -v: where what was seen is not what the model says. */
 void model_tell_difference(const struct model *seen);
 struct store_etag model_etag(uint32_t id);
+/* Returns the expiry of the object of an operation: some have one, which no history reaches. */
+static inline uint64_t
+sim_expiry(uint32_t id)
+{
+	return id % 4 == 1 ? UINT64_MAX : 0;
+}
 uint32_t model_id(const struct store_etag *e);
 void model_fill(void *mem, size_t len, uint32_t id, uint64_t off);
 /* The bytes of an object, which parts may have made; off is on a granule of its part. */

@@ -131,7 +131,8 @@ do_complete(struct client *c, uint32_t create)
 					       .parts = c->refs,
 					       .part_nr = nr,
 					       .pre = o->pre,
-					       .meta.etag = model_etag((uint32_t)op) };
+					       .meta.etag = model_etag((uint32_t)op),
+					       .meta.expires_ns = sim_expiry((uint32_t)op) };
 	say("op %d: client %d completes upload op %u with %u parts, %u bytes, pre %d", op, c->nr, create, nr,
 	    o->size, o->pre.kind);
 	model_op_begin(op);

@@ -193,6 +193,21 @@ test_older_super(void **state)
 
 /* ---- expiry ---- */
 
+/* Returns the version in one of the superblocks. */
+static uint32_t
+version_at(int copy)
+{
+	char path[256];
+	uint32_t version = 0;
+	int fd;
+
+	snprintf(path, sizeof path, "%s/%s", dir, super_names[copy]);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= 0 && pread(fd, &version, sizeof version, 8) == sizeof version);
+	close(fd);
+	return version;
+}
+
 #define EXPIRES_NS 4234567890123456789 /* in the year 2104 */
 
 /* Gives the record of that object, in a block of the log, an expiry; nothing does it yet. */
@@ -296,6 +311,33 @@ test_expiry(void **state)
 	}
 }
 
+/* The first object with an expiry gives both superblocks version 5, which a daemon that knows 4 refuses. */
+static void
+test_expiry_version(void **state)
+{
+	struct store_key k = key_of("b", "ttl");
+	struct store_commit sc = { .inline_data = "abc", .inline_len = 3 };
+	struct store_put put;
+
+	assert_int_equal(put_simple(&l, "b", "plain", 50000, 1), 0);
+	for (int i = 0; i < 2; i++) {
+		for (int copy = 0; copy < 2; copy++)
+			assert_int_equal(version_at(copy), i ? 5 : FMT_VERSION);
+		assert_int_equal(store_put_init(l.p, &put, &k, 3), 0);
+		sc.meta.expires_ns = i ? 0 : EXPIRES_NS;
+		op_arm(&put.op, l.p);
+		assert_int_equal(store_put_commit(l.p, &put, &sc), 0);
+		assert_int_equal(op_wait(&l, &put.op), 0);
+	}
+	/* The version stays when the object is gone, and over starts. */
+	for (int i = 0; i < 2; i++) {
+		close_store();
+		open_store();
+		for (int copy = 0; copy < 2; copy++)
+			assert_int_equal(version_at(copy), 5);
+	}
+}
+
 /* ---- room for them in the log ---- */
 
 static _Atomic bool segments_fail;
@@ -379,6 +421,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_one_is_read, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_older_super, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_expiry, setup, remove_store),
+		cmocka_unit_test_setup_teardown(test_expiry_version, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_many_starts, setup, remove_store),
 		cmocka_unit_test_setup_teardown(test_starts_without_snapshots, setup, remove_store),
 	};

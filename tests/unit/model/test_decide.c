@@ -416,11 +416,16 @@ gone(void **state)
 {
 	const struct store_pre absent = { .kind = PRE_ABSENT }, there = { .kind = PRE_MATCH_ANY },
 			       keep = { .keep = true };
-	struct records r = full();
+	struct store_pre expired = { .kind = PRE_EXPIRED };
+	struct records r = full(), none = bare();
 	struct model_answer a;
 
+	decide(none, (struct model_op){ .act = MODEL_DELETE, .pre = &expired }, -ENOENT);
+	expired.expired_ns = UINT64_MAX;
+	decide(r, (struct model_op){ .act = MODEL_DELETE, .pre = &expired }, -ESTALE);
 	r.of[MODEL_OBJECT].expires_ns = 1000;
 	for (uint64_t now_ns = 999; now_ns < 1002; now_ns++) {
+		expired.expired_ns = now_ns;
 		bool is_there = now_ns < 1000;
 		struct model_op op = { .act = MODEL_PUT, .size_bytes = 7, .now_ns = now_ns };
 
@@ -440,6 +445,8 @@ gone(void **state)
 		op = (struct model_op){ .act = MODEL_DELETE, .now_ns = now_ns };
 		a = decide(r, op, 1);
 		assert_usage(&a, -1, -100, 0);
+		op.pre = &expired;
+		a = decide(r, op, is_there ? -ESTALE : 1);
 		/* The record has to be removed before its bucket. */
 		op = (struct model_op){ .act = MODEL_REMOVE_BUCKET, .now_ns = now_ns };
 		decide(r, op, -ENOTEMPTY);

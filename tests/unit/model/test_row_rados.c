@@ -42,7 +42,7 @@ test_record(void **state)
 	r.lock_ns = 0x0102030405060708;
 	assert_int_equal(record_bytes(&r), n + 8);
 	record_encode(bytes, &r);
-	assert_int_equal(bytes[2], 1); /* the flag */
+	assert_int_equal(bytes[2], 2); /* the flag */
 	assert_memory_equal(bytes + 4, plain + 4, n - 12);
 	assert_memory_equal(bytes + n - 8, &r.lock_ns, 8);
 	assert_int_equal(record_decode(bytes, n + 8, &got), 0);
@@ -51,15 +51,15 @@ test_record(void **state)
 	bytes[2] = 0; /* bytes without their flag */
 	seal(bytes, n + 8);
 	assert_int_equal(record_decode(bytes, n + 8, &got), -EBADMSG);
-	bytes[2] = 3; /* a flag that is not known */
+	bytes[2] = 6; /* a flag that is not known */
 	seal(bytes, n + 8);
 	assert_int_equal(record_decode(bytes, n + 8, &got), -EBADMSG);
-	plain[2] = 1; /* a flag without its bytes */
+	plain[2] = 2; /* a flag without its bytes */
 	seal(plain, n);
 	assert_int_equal(record_decode(plain, n, &got), -EBADMSG);
 	r.lock_ns = 0;
 	record_encode(bytes, &r);
-	bytes[2] = 1; /* a field that is there, and 0 */
+	bytes[2] = 2; /* a field that is there, and 0 */
 	memset(bytes + n - 8, 0, 8);
 	seal(bytes, n + 8);
 	assert_int_equal(record_decode(bytes, n + 8, &got), -EBADMSG);
@@ -83,27 +83,27 @@ test_others(void **state)
 	}
 }
 
-/* The row names version 2, which a record with the field needs: pools of version 1 are still read, and gateways without
- * the row refuse pools of version 2. */
+/* The row names version 3, which a record with the field needs: pools of versions 1 and 2 are still read, and gateways
+ * without the row refuse pools of version 3. */
 static void
 test_format(void **state)
 {
 	uint8_t bytes[STORE_FORMAT_BYTES];
-	struct store_format_row f = { .version = 2, .object_bytes = 4 << 20 }, got;
+	struct store_format_row f = { .version = 3, .object_bytes = 4 << 20 }, got;
 	struct record r = sample;
 
-	assert_int_equal(STORE_FORMAT_VERSION, 2);
+	assert_int_equal(STORE_FORMAT_VERSION, 3);
 	assert_int_equal(record_version(&r), 1);
 	r.lock_ns = 1;
-	assert_int_equal(record_version(&r), 2);
+	assert_int_equal(record_version(&r), 3);
 	format_encode(bytes, &f);
-	assert_int_equal(bytes[4], 2);
+	assert_int_equal(bytes[4], 3);
 	assert_int_equal(format_decode(bytes, sizeof bytes, &got), 0);
-	for (uint8_t version = 0; version < 4; version++) {
+	for (uint8_t version = 0; version < 5; version++) {
 		bytes[4] = version;
 		seal(bytes, sizeof bytes);
 		assert_int_equal(format_decode(bytes, sizeof bytes, &got),
-				 version == 1 || version == 2 ? 0 : -EPROTONOSUPPORT);
+				 version >= 1 && version <= 3 ? 0 : -EPROTONOSUPPORT);
 		assert_int_equal(got.version, version);
 	}
 }

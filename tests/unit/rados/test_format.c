@@ -262,16 +262,16 @@ test_upgrade(void **state)
 	make(OLD);
 	lock_object();
 	assert_int_equal(set_attrs(), -EOPNOTSUPP);
-	assert_non_null(strstr(logged, "needs format version 2, and the pools have 1; gantryd --upgrade"));
+	assert_non_null(strstr(logged, "needs format version 3, and the pools have 2; gantryd --upgrade"));
 	assert_int_equal(lock_of_object(), 7);
 	fake_rados_turn_helpers();
 	assert_int_equal(set_attrs(), -EOPNOTSUPP);
 	assert_int_equal(version_of_pools(), OLD);
 	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
-	assert_said("format version 2 now, which was 1");
+	assert_said("format version 3 now, which was 2");
 	assert_int_equal(version_of_pools(), STORE_FORMAT_VERSION);
 	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
-	assert_said("format version 2 already");
+	assert_said("format version 3 already");
 	assert_int_equal(set_attrs(), -EOPNOTSUPP);
 	fake_rados_turn_helpers();
 	assert_int_equal(set_attrs(), 0);
@@ -312,7 +312,7 @@ test_other_gateways(void **state)
 	stop();
 	set_version_of_pools(STORE_FORMAT_VERSION + 1);
 	assert_int_equal(start(), -EINVAL);
-	assert_said("format version 3, and this gantryd knows 2");
+	assert_said("format version 4, and this gantryd knows 3");
 	assert_null(strchr(said, '\n'));
 	assert_int_equal(store_upgrade(&conf, said, sizeof said), -EINVAL);
 }

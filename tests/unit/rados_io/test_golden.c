@@ -70,6 +70,9 @@ test_records(void **state)
 	for (uint8_t i = 0; i < sizeof crcs; i++)
 		crcs[i] = (uint8_t)(0x40 + i);
 	expect_record("object, inline", &r);
+	r.expires_ns = 0x0a0b0c0d0e0f1011;
+	expect_record("object, expires", &r);
+	r.expires_ns = 0;
 	r.kind = REC_DATA;
 	r.replaced = other_id;
 	r.data = some_id;

@@ -8,6 +8,7 @@
 
 #define SIM_RULES(X)                                                                                         \
 	X(LOCK_EVERY_FILE)                                                                                   \
+	X(VERSION_FIRST)                                                                                     \
 	X(SUPER_OLDER_COPY)                                                                                  \
 	X(CHUNKS_AFTER_MANIFEST)                                                                             \
 	X(MANIFEST_AFTER_CHUNKS)                                                                             \
@@ -96,7 +97,7 @@ enum sim_rule { SIM_RULES(SIM_RULE_ENUM) SIM_RULE_NR };
 extern bool sim_rule_on[SIM_RULE_NR];
 
 #define RULE_LOCK_EVERY_FILE sim_rule_on[SIM_LOCK_EVERY_FILE]
-#define RULE_VERSION_FIRST 1 /* no row of model/record.def names a version yet */
+#define RULE_VERSION_FIRST sim_rule_on[SIM_VERSION_FIRST]
 #define RULE_SUPER_OLDER_COPY sim_rule_on[SIM_SUPER_OLDER_COPY]
 #define RULE_CHUNKS_AFTER_MANIFEST sim_rule_on[SIM_CHUNKS_AFTER_MANIFEST]
 #define RULE_MANIFEST_AFTER_CHUNKS sim_rule_on[SIM_MANIFEST_AFTER_CHUNKS]
