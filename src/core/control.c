@@ -63,6 +63,7 @@ take_news(struct core *c, void *arg)
 	reqs_set_conf(c->reqs, use);
 	scrub_set(c->scrub, use->conf->store.scrub_interval_ns, use->conf->store.scrub_rate);
 	life_set(c->life, use->conf);
+	ttl_set(c->ttl, use->conf);
 }
 
 int

@@ -178,6 +178,8 @@ cores_start(const struct core_env *env, struct cores **ret_cores, char *err, siz
 	if (rc < 0)
 		snprintf(err, err_len, "the table of client addresses: %s (limits.connections)",
 			 strerror(-rc));
+	if (rc == 0 && (rc = ttl_queue_new(TTL_QUEUE_MAX, TTL_QUEUE_BYTES, &cs->ttl)) < 0)
+		snprintf(err, err_len, "the queue of objects that expire: %s", strerror(-rc));
 	if (rc == 0)
 		rc = listen_open(cs, env->listen_fds, err, err_len);
 	for (int i = 0; rc == 0 && i < nr; i++)
@@ -235,6 +237,7 @@ cores_free(struct cores *cs)
 		bufpool_fini(&cs->core[i].bufs);
 	}
 	peers_free(cs->peers);
+	ttl_queue_free(cs->ttl);
 	pthread_cond_destroy(&cs->cond);
 	pthread_mutex_destroy(&cs->lock);
 	free(cs);

@@ -17,6 +17,7 @@
 #include "walk/expiry.h"
 #include "walk/lifecycle.h"
 #include "walk/scrub.h"
+#include "walk/ttl.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -88,6 +89,8 @@ struct core {
 	struct expiry *expiry; /* NULL: there is no store */
 	/* scrub, on core 0 only; NULL: another core, or there is no store, or its back end has no scrub */
 	struct scrub *scrub;
+	struct ttl *
+		ttl; /* removal of expired objects, on core 0 only; NULL: another core, or there is no store */
 	struct life *life; /* walk of the lifecycle rules, on core 0 only; NULL in the same cases as scrub */
 	struct stats_core *stats;
 	struct ring_op mail_op;
@@ -131,6 +134,7 @@ struct cores {
 	int said, rc;
 	char err[256];
 
+	struct ttl_queue *ttl; /* objects that expire */
 	struct scrub_public scrub;
 	_Atomic bool life_walks; /* true while a walk of the lifecycle is in progress */
 

@@ -227,6 +227,7 @@ core_pause_walks(struct core *c, bool on)
 {
 	scrub_pause(c->scrub, on);
 	life_pause(c->life, on);
+	ttl_pause(c->ttl, on);
 }
 
 static void
@@ -266,7 +267,7 @@ static void
 stop_step(struct core *c)
 {
 	uint64_t now = clock_ns(), since = now - c->phase_ns;
-	int live = reqs_live(c->reqs) + scrub_busy(c->scrub) + life_busy(c->life);
+	int live = reqs_live(c->reqs) + scrub_busy(c->scrub) + life_busy(c->life) + ttl_busy(c->ttl);
 	int conns = http_connections(c->http);
 
 	timer_arm(&c->timers, &c->stop_timer, now + STOP_TICK_NS, on_stop_tick);
@@ -395,6 +396,7 @@ make_reqs(struct core *c)
 			       .core = c->index,
 			       .replay = c->cs->replay,
 			       .expiry = c->expiry,
+			       .ttl = c->cs->ttl,
 			       .trace_next = &c->cs->trace_next,
 			       .want = &c->cs->want };
 	struct req_conf *use = core_conf_new(env.conf, c->cs->keys);
@@ -418,6 +420,11 @@ make_walks(struct core *c)
 	struct life_env le = {
 		.store = c->port, .timers = &c->timers, .stats = c->stats, .walks = &c->cs->life_walks
 	};
+	struct ttl_env te = { .store = c->port,
+			      .timers = &c->timers,
+			      .stats = c->stats,
+			      .queue = c->cs->ttl,
+			      .grace_ns = conf->store.backend == BACKEND_RADOS ? TTL_GRACE_NS : 0 };
 	int rc;
 
 	if (c->index != 0 || !c->port)
@@ -425,7 +432,9 @@ make_walks(struct core *c)
 	rc = store_can(c->cs->store) & STORE_CAN_SCRUB
 		     ? scrub_new(&se, conf->store.scrub_interval_ns, conf->store.scrub_rate, &c->scrub)
 		     : 0;
-	return rc < 0 ? rc : life_new(&le, conf, &c->life);
+	if (rc == 0)
+		rc = life_new(&le, conf, &c->life);
+	return rc < 0 ? rc : ttl_new(&te, conf, &c->ttl);
 }
 
 static int
@@ -497,6 +506,8 @@ end_parts(struct core *c)
 	c->scrub = NULL;
 	life_free(c->life);
 	c->life = NULL;
+	ttl_free(c->ttl);
+	c->ttl = NULL;
 	c->phase = CORE_OVER;
 	c->http = NULL; /* sockets that still come are closed */
 	http_free(h);

@@ -46,6 +46,7 @@ struct reqs;
 struct stats_core;
 struct store_port;
 struct timers;
+struct ttl_queue;
 
 /* Functions of http/. conn is the pointer of http/ that was passed to req_begin(). */
 struct reply_ops {
@@ -90,6 +91,8 @@ struct req_env {
 	struct auth_replay *replay;
 	/* source of the expiry dates for x-amz-expiration (walk/expiry.h); NULL: no reply has this header */
 	struct expiry *expiry;
+	struct ttl_queue
+		*ttl; /* objects that expire (walk/ttl.h), shared by all cores; NULL: none are noted */
 	/* Number of new requests that will be traced from their beginning, shared by all cores; NULL: no
 	 * tracing. */
 	_Atomic int *trace_next;

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The removal of expired objects (x-gantry-ttl). Readers do not see such an object; its usage counts until it is
+ * removed.
+ *
+ * The queue has the names of objects that expire, in the order of their expiry: every core notes the objects that it
+ * writes. The queue has room for TTL_QUEUE_MAX names, and keeps those that expire first. The remover on core 0 deletes
+ * what is due, on the condition that the object has expired; after the start, and when the queue has run dry after it
+ * had no room, it walks over all buckets, and notes the objects that expire.
+ */
+#ifndef GANTRY_WALK_TTL_H
+#define GANTRY_WALK_TTL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct conf;
+struct stats_core;
+struct store_port;
+struct timers;
+struct ttl;
+struct ttl_queue;
+
+/* ---- the queue: any thread ---- */
+
+#define TTL_QUEUE_MAX 65536u               /* names of a daemon's queue */
+#define TTL_QUEUE_BYTES ((size_t)16 << 20) /* their memory */
+
+/* A name in the queue, in memory that its owner frees. */
+struct ttl_name {
+	uint64_t due_ns; /* expiry of the object, or the time of another try; by age_clock_ns() */
+	uint16_t bucket_len, key_len;
+	char names[]; /* bucket, key */
+};
+
+/* Makes a queue that has room for so many names and bytes. Returns 0 or -ENOMEM. */
+int ttl_queue_new(uint32_t names_max, size_t bytes_max, struct ttl_queue **ret_queue);
+void ttl_queue_free(struct ttl_queue *q);
+/* Notes an object that is due at due_ns. Of the names for which there is no room or no memory, a walk is wanted. q may
+ * be NULL. */
+void ttl_queue_note(struct ttl_queue *q, const char *bucket, size_t bucket_len, const char *key,
+		    size_t key_len, uint64_t due_ns);
+/* Takes the name that is due first; NULL: none is due at now_ns. The caller frees it. */
+struct ttl_name *ttl_queue_take(struct ttl_queue *q, uint64_t now_ns);
+/* Returns true if objects may expire that the queue does not have, and the queue is nearly dry. */
+bool ttl_queue_wants_walk(struct ttl_queue *q);
+/* Begins a walk: names that had no room are noted again. */
+void ttl_queue_walks(struct ttl_queue *q);
+/* Wants another walk, because the walk has failed. */
+void ttl_queue_missed(struct ttl_queue *q);
+
+/* ---- the remover: core 0 ---- */
+
+struct ttl_env {
+	struct store_port *store;
+	struct timers *timers;
+	struct stats_core *stats; /* counter of removed objects */
+	struct ttl_queue *queue;
+	uint64_t grace_ns; /* time in ns from the expiry to the removal: 0, or TTL_GRACE_NS */
+};
+/* For a store that several processes use: the clocks of their hosts differ by less. */
+#define TTL_GRACE_NS (60 * NS_PER_S)
+
+/* Makes a remover; it walks with lifecycle.rate. Returns 0 or -ENOMEM. */
+int ttl_new(const struct ttl_env *env, const struct conf *conf, struct ttl **ret_ttl);
+/* Applies lifecycle.rate of another configuration. t may be NULL in this function and the following ones. */
+void ttl_set(struct ttl *t, const struct conf *conf);
+/* Pauses or resumes the removal. */
+void ttl_pause(struct ttl *t, bool on);
+/* Returns the number of store operations in flight. */
+int ttl_busy(const struct ttl *t);
+/* Frees a remover that has no operation in flight. */
+void ttl_free(struct ttl *t);
+
+#endif
