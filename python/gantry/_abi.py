@@ -103,6 +103,7 @@ class Request(ctypes.Structure):
         ("wait", c_int),
         ("wait_for", c_void_p),
         ("busy_ms", c_uint),
+        ("ttl_s", c_uint64),
     ]
 
 

@@ -127,6 +127,7 @@ call_exchange(const struct call *c, enum method method)
 				  .if_match = c->req.if_match,
 				  .if_none_match = c->req.if_none_match,
 				  .content_type = c->req.content_type,
+				  .ttl_s = c->req.ttl_s,
 				  .size = bytes,
 				  .buffer_size = bytes,
 				  .is_device = c->memory.is_device,

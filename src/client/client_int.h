@@ -487,10 +487,10 @@ struct exchange {
 	const char *checksum; /* value of x-amz-checksum-crc64nvme; NULL: not sent */
 	const char *if_match, *if_none_match, *content_type;
 	struct field extra[EXTRA_MAX];
-	bool no_content_type; /* true: a put without Content-Type */
-	bool want_checksum;   /* true: sends x-amz-checksum-mode: ENABLED */
-	/* time limits in ms; timeout_ms 0: no limit while bytes move */
-	unsigned connect_timeout_ms, timeout_ms;
+	uint64_t ttl_s;                          /* value of x-gantry-ttl of a put or post; 0: not sent */
+	bool no_content_type;                    /* true: a put without Content-Type */
+	bool want_checksum;                      /* true: sends x-amz-checksum-mode: ENABLED */
+	unsigned connect_timeout_ms, timeout_ms; /* limits; timeout_ms 0: none while bytes move */
 	bool is_device; /* true: body and buffer are memory of a device, which g->copy or the stage copies */
 	gantry_header_fn *header; /* receives the headers of a 2xx answer; NULL: none */
 	void *header_cookie;

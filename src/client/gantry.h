@@ -326,8 +326,7 @@ struct gantry_request {
 	const char *if_none_match; /* condition If-None-Match: an ETag with its quotes, or "*"; NULL: none */
 	const char *content_type;  /* content type of a put; NULL: application/octet-stream */
 	unsigned timeout_ms;       /* limit of the request in ms; 0: the limit of the context */
-	/* for copies: ETag, with its quotes, that the source must have; NULL: any ETag */
-	const char *source_if_match;
+	const char *source_if_match; /* copies: ETag, with quotes, that the source must have; NULL: any */
 	/* put, get: the work of the device for which the call waits before it accesses the memory: the work
 	 * that was in a stream when the call began, or the work before an event. The thread of the call
 	 * waits. A stream can be a number of the driver: 0 or 1 (the legacy default stream) or 2 (the default
@@ -338,6 +337,7 @@ struct gantry_request {
 	enum gantry_wait wait;
 	void *wait_for;
 	unsigned busy_ms; /* longest wait in ms before a request is repeated after a 503; 0: no limit */
+	uint64_t ttl_s; /* put, copy, upload_begin: seconds until the object expires; 0: it does not expire */
 };
 
 /*

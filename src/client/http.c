@@ -257,16 +257,16 @@ headers(const struct exchange *x)
 {
 	/* No "Expect: 100-continue": a refusal comes early anyway, and a token's PUT has no body. */
 	struct curl_slist *l = curl_slist_append(NULL, "Expect:");
-	char range[64];
+	char text[64];
 
 	if (x->token)
 		l = add_header(l, x->dialect == GANTRY_SCALITY ? "x-scal-rdma" : "x-amz-rdma-token",
 			       x->token);
 	/* Not CURLOPT_RANGE: what is in this list is signed. */
 	if (x->has_range) {
-		snprintf(range, sizeof range, "bytes=%llu-%llu", (unsigned long long)x->range_first,
+		snprintf(text, sizeof text, "bytes=%llu-%llu", (unsigned long long)x->range_first,
 			 (unsigned long long)x->range_last);
-		l = add_header(l, "range", range);
+		l = add_header(l, "range", text);
 	}
 	if (x->checksum)
 		l = add_header(l, "x-amz-checksum-crc64nvme", x->checksum);
@@ -276,6 +276,10 @@ headers(const struct exchange *x)
 		l = add_header(l, "if-match", x->if_match);
 	if (x->if_none_match)
 		l = add_header(l, "if-none-match", x->if_none_match);
+	if (x->ttl_s && (x->method == METHOD_PUT || x->method == METHOD_POST)) {
+		snprintf(text, sizeof text, "%llu", (unsigned long long)x->ttl_s);
+		l = add_header(l, "x-gantry-ttl", text);
+	}
 	for (int i = 0; i < EXTRA_MAX && x->extra[i].name; i++)
 		l = add_header(l, x->extra[i].name, x->extra[i].value);
 	if ((x->method == METHOD_PUT || x->method == METHOD_POST) && !x->no_content_type)

@@ -300,6 +300,7 @@ put_parts(struct call *c, uint64_t unit)
 
 	req.checksum = c->req.checksum;
 	req.content_type = c->req.content_type;
+	req.ttl_s = c->req.ttl_s;
 	if (e == 0)
 		e = gantry_upload_begin(c->g, c->url, &req, w.id, &res);
 	w.piece = put_piece;

@@ -65,8 +65,9 @@ struct cmd {
 	const char *method; /* presign: method of the request */
 	unsigned expires_s;
 	bool recursive, is_long, human, yes, dry_run, deletes, force;
-	int depth;  /* du: number of levels of prefixes that are listed */
-	int copies; /* mb: number of copies of each object; 0: the default of the server */
+	int depth;      /* du: number of levels of prefixes that are listed */
+	uint64_t ttl_s; /* put, cp, sync, mput: time in seconds after which the objects expire; 0: never */
+	int copies;     /* mb: number of copies of each object; 0: the default of the server */
 	struct filter {
 		const char *glob;
 		bool is_include;

@@ -40,5 +40,6 @@ request_of(const struct cmd *c)
 {
 	return (struct gantry_request){ .size = sizeof(struct gantry_request),
 					.checksum = c->checksum,
+					.ttl_s = c->ttl_s,
 					.timeout_ms = c->timeout_ms };
 }

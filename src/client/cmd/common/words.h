@@ -56,6 +56,7 @@ enum {
 	FOR_TRACE = 1 << 29,
 	FOR_SUPPORT = 1 << 30,
 };
+#define FOR_TTL (1u << 31) /* commands that write objects */
 
 enum command_id {
 #define COMMAND(name, ...) COMMAND_##name,
