@@ -343,9 +343,9 @@ struct target {
 	uint64_t mp_object_size;
 	/* CompleteMultipartUpload: number N of "-N" after the received checksum; 0: there is no "-N" */
 	uint32_t composite_parts;
-
 	unsigned object_attributes; /* GetObjectAttributes: requested attributes, as ATTR_ bits */
-	uint8_t copies;             /* CreateBucket: value of x-gantry-copies; 0: the header is absent */
+	uint32_t ttl_s; /* value of x-gantry-ttl of an operation that writes an object; 0: absent */
+	uint8_t copies; /* CreateBucket: value of x-gantry-copies; 0: the header is absent */
 	/* Text bodies: the SHA-256 of the body from x-amz-content-sha256. sum[] also has checksums of the
 	 * body, but for CompleteMultipartUpload checksums of the object. */
 	bool have_body_sha256;

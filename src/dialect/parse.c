@@ -188,11 +188,30 @@ parse_copies(const struct dialect_in *in, struct target *t, const char **ret_why
 	return t->copies ? FAULT_NONE : refuse(ret_why, FAULT_BAD_ARGUMENT, "x-gantry-copies is 1 or 2.");
 }
 
+enum fault
+ttl_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
+{
+	int nr;
+	const struct field *f = dialect_field(in, "x-gantry-ttl", &nr);
+	uint64_t s;
+
+	if (!f)
+		return FAULT_NONE;
+	if (nr > 1 || span_decimal(field_text(f), &s) < 0 || s < 1 || s > DIALECT_TTL_MAX)
+		return refuse(ret_why, FAULT_BAD_ARGUMENT,
+			      "x-gantry-ttl is a number of seconds from 1 to 315360000.");
+	t->ttl_s = (uint32_t)s;
+	return FAULT_NONE;
+}
+
 static enum fault
 parse_op(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
 	enum fault f = parse_body(in, t, ret_why);
 
+	if (f == FAULT_NONE &&
+	    (t->op == OP_PUT_OBJECT || t->op == OP_COPY_OBJECT || t->op == OP_CREATE_MULTIPART_UPLOAD))
+		f = ttl_parse(in, t, ret_why);
 	if (f != FAULT_NONE)
 		return f;
 	switch (t->op) {

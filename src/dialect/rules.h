@@ -50,6 +50,9 @@ enum fault sums_parse(const struct dialect_in *in, struct target *t, const char 
 /* Parses the content headers and the user metadata, and appends them to t->attrs. */
 enum fault attrs_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 enum fault attrs_parse_class(const struct dialect_in *in, struct target *t, const char **ret_why);
+#define DIALECT_TTL_MAX 315360000u /* largest x-gantry-ttl, in seconds: 3650 days */
+/* Reads x-gantry-ttl into t->ttl_s. */
+enum fault ttl_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* Appends a name and a value to t->attrs. */
 enum fault attrs_put(struct target *t, const char *name, size_t name_len, struct span value,
 		     const char **ret_why);

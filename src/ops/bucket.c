@@ -2,6 +2,7 @@
 /* DELETE of an object, and the operations on buckets: one call into the store each. */
 #include "ops/ops_int.h"
 
+#include "base/age_clock.h"
 #include "base/check.h"
 #include "base/clock.h"
 
@@ -86,6 +87,111 @@ bucket_exists(struct req *rq)
 	return rq->job ? create_tags_check(rq) : req_go(rq, req_reply_step);
 }
 
+/* ---- expired objects of a bucket that is to be removed ---- */
+
+#define PURGE_MAX 32 /* objects that are removed between two lists */
+
+struct purge {
+	struct req *rq;
+	struct store_list ls;
+	uint64_t now_ns;
+	bool has_other; /* the bucket has an object that has not expired */
+	uint32_t nr, at;
+	struct {
+		uint16_t len;
+		char key[STORE_KEY_MAX];
+	} of[PURGE_MAX];
+};
+_Static_assert(sizeof(struct purge) <= REQ_LARGE_JOB_BYTES, "a job of a request");
+
+static enum verdict purge_next(struct req *rq);
+static enum verdict remove_bucket(struct req *rq);
+
+static bool
+on_entry(struct store_list *ls, const struct store_entry *e)
+{
+	struct purge *pu = container_of(ls, struct purge, ls);
+
+	pu->has_other |= !e->expires_ns || e->expires_ns > pu->now_ns;
+	memcpy(pu->of[pu->nr].key, e->name, e->name_len);
+	pu->of[pu->nr].len = (uint16_t)e->name_len;
+	return ++pu->nr < PURGE_MAX && !pu->has_other;
+}
+
+static void
+on_list(struct store_op *op)
+{
+	req_on_store(container_of(container_of(op, struct store_list, op), struct purge, ls)->rq);
+}
+
+static enum verdict
+purge_listed(struct req *rq)
+{
+	struct purge *pu = rq->job;
+
+	if (pu->ls.op.result < 0)
+		return req_fail(rq, fault_of(pu->ls.op.result), NULL);
+	if (pu->has_other)
+		return req_fail(rq, FAULT_BUCKET_NOT_EMPTY, NULL);
+	return req_go(rq, pu->nr ? purge_next : remove_bucket);
+}
+
+static enum verdict
+purge_list(struct req *rq)
+{
+	const struct target *t = &rq->target;
+	struct purge *pu = rq->job;
+
+	pu->nr = pu->at = 0;
+	pu->now_ns = age_clock_ns();
+	pu->ls = (struct store_list){ .bucket = t->bucket,
+				      .bucket_len = t->bucket_len,
+				      .max = PURGE_MAX,
+				      .shows_gone = true,
+				      .entry = on_entry,
+				      .op.done = on_list };
+	rq->phase = PHASE_FRONT;
+	return req_await(rq, store_list(rq->rs->env.store, &pu->ls), "list", purge_listed);
+}
+
+static enum verdict
+purge_removed(struct req *rq)
+{
+	struct purge *pu = rq->job;
+	int r = rq->change->del.op.result;
+
+	if (r < 0 && r != -ENOENT && r != -ESTALE)
+		return req_fail(rq, fault_of(r), NULL);
+	return req_go(rq, ++pu->at < pu->nr ? purge_next : purge_list);
+}
+
+static enum verdict
+purge_next(struct req *rq)
+{
+	struct purge *pu = rq->job;
+	struct store_del *del = &rq->change->del;
+	const struct store_pre pre = { .kind = PRE_EXPIRED, .expired_ns = pu->now_ns };
+	const struct store_key k = { .bucket = rq->target.bucket,
+				     .bucket_len = rq->target.bucket_len,
+				     .key = pu->of[pu->at].key,
+				     .key_len = pu->of[pu->at].len };
+
+	del->op.done = req_on_del;
+	return req_await_commit(rq, store_delete(rq->rs->env.store, &k, &pre, del), "delete", purge_removed);
+}
+
+/* The store has found objects in the bucket that is to be removed: expired ones are no obstacle. */
+static enum verdict
+purge(struct req *rq)
+{
+	struct purge *pu = req_job(rq, sizeof *pu, NULL);
+
+	if (!pu)
+		return req_fail(rq, FAULT_BUSY, NULL);
+	pu->rq = rq;
+	return req_go(rq, purge_list);
+}
+
 static enum verdict
 bucket_failed(struct req *rq, int r)
 {
@@ -104,6 +210,8 @@ bucket_failed(struct req *rq, int r)
 				"This store keeps its objects on a cluster, which makes the copies: "
 				"x-gantry-copies can only be 1.");
 	case -ENOTEMPTY:
+		if (!is_create && !rq->job)
+			return purge(rq);
 		return req_fail(rq, is_create ? FAULT_BUCKET_STATE : FAULT_BUCKET_NOT_EMPTY, NULL);
 	default:
 		return req_fail(rq, fault_of(r), NULL);
@@ -138,6 +246,17 @@ create_parse(struct req *rq, const char **ret_why)
 	return f;
 }
 
+static enum verdict
+remove_bucket(struct req *rq)
+{
+	struct store_del *del = &rq->change->del;
+	int r;
+
+	del->op.done = req_on_del;
+	r = store_bucket_delete(rq->rs->env.store, rq->target.bucket, rq->target.bucket_len, del);
+	return r < 0 ? bucket_failed(rq, r) : req_await_commit(rq, r, "bucket", bucket_done);
+}
+
 enum verdict
 bucket_start(struct req *rq)
 {
@@ -154,16 +273,14 @@ bucket_start(struct req *rq)
 	del = req_del_part(rq);
 	if (!del)
 		return req_fail(rq, FAULT_BUSY, NULL);
+	if (t->op != OP_CREATE_BUCKET)
+		return remove_bucket(rq);
+	f = create_parse(rq, &why);
+	if (f != FAULT_NONE)
+		return req_fail(rq, f, why);
+	create_tags_spec(rq, &spec);
 	del->op.done = req_on_del;
-	if (t->op == OP_CREATE_BUCKET) {
-		f = create_parse(rq, &why);
-		if (f != FAULT_NONE)
-			return req_fail(rq, f, why);
-		create_tags_spec(rq, &spec);
-		r = store_bucket_create_as(p, t->bucket, t->bucket_len, &spec, del);
-	} else {
-		r = store_bucket_delete(p, t->bucket, t->bucket_len, del);
-	}
+	r = store_bucket_create_as(p, t->bucket, t->bucket_len, &spec, del);
 	if (r < 0)
 		return bucket_failed(rq, r);
 	return req_await_commit(rq, r, "bucket", bucket_done);

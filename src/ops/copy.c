@@ -4,7 +4,7 @@
  * thread.
  *
  *   start -> open ... opened -> ticket ... ticketed -> pump ... moved -> commit ... copied -> reply
- *                        \-> set ... replaced -> reply     onto itself: other attributes, the same bytes
+ *                        \-> set ... replaced -> reply     onto itself: other attributes, the same bytes and no expiry
  *
  * rq->obj is the source, rq->change's put what comes of it.  No byte goes through HTTP; the pieces are those
  * of the RDMA transfers, because they are large.
@@ -298,9 +298,10 @@ copy_opened(struct req *rq)
 		return req_fail(rq, f, why);
 	if (is_onto_itself(t)) {
 		if (t->copy->metadata == DIRECTIVE_COPY && t->copy->tagging == DIRECTIVE_COPY &&
-		    !t->copy->names_change && !wants_sum(t))
+		    !t->copy->names_change && !wants_sum(t) && !t->ttl_s)
 			return req_fail(rq, FAULT_COPY_TO_ITSELF, NULL);
-		if (!wants_sum(t))
+		/* Other attributes leave the expiry as it is. */
+		if (!wants_sum(t) && !t->ttl_s && !rq->obj.meta.expires_ns)
 			return req_go(rq, replace_attrs);
 	}
 	return req_go(rq, copy_begin);
@@ -356,5 +357,6 @@ copied(struct req *rq)
 		rq->errno_seen = r;
 		return req_fail(rq, is_part(rq) ? upload_fault(r) : fault_of(r), NULL);
 	}
+	expires_written(rq);
 	return reply_result(rq, rq->change->put.crc64);
 }

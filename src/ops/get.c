@@ -11,6 +11,7 @@
  */
 #include "ops/ops_int.h"
 
+#include "base/age_clock.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "dialect/tags.h"
@@ -311,6 +312,14 @@ is_sniffed(const struct req *rq)
 	return false;
 }
 
+static uint64_t
+seconds_left(uint64_t expires_ns)
+{
+	uint64_t now_ns = age_clock_ns();
+
+	return now_ns < expires_ns ? (expires_ns - now_ns + NS_PER_S - 1) / NS_PER_S : 0;
+}
+
 static void
 object_headers(struct req *rq)
 {
@@ -335,6 +344,8 @@ object_headers(struct req *rq)
 	if (tags && len)
 		reply_number(rq, "x-amz-tagging-count", (unsigned)tags_count(tags, len));
 	reply_expiration(rq, rq->obj.size_bytes, &rq->obj.meta);
+	if (rq->obj.meta.expires_ns)
+		reply_number(rq, "x-gantry-expires", seconds_left(rq->obj.meta.expires_ns));
 	rq->send_attrs = true;
 }
 

@@ -81,30 +81,6 @@ on_upload(struct store_op *op)
 
 /* ---- create ---- */
 
-static bool
-is_full(const struct target *t)
-{
-	if (t->algorithm == SUM_CRC64NVME)
-		return true;
-	/* Composite when nothing is said (protocol.md 4.6). */
-	return t->checksum_type == SUM_TYPE_FULL_OBJECT;
-}
-
-static int
-declare(struct target *t)
-{
-	const char *name = checksum_name(t->algorithm), *type = is_full(t) ? "FULL_OBJECT" : "COMPOSITE";
-	int r;
-
-	if (!t->have_algorithm)
-		return 0;
-	r = dialect_attrs_add(t->attrs, &t->attrs_len, DIALECT_ATTRS_MAX, ATTR_SUM_ALGORITHM,
-			      strlen(ATTR_SUM_ALGORITHM), name, strlen(name));
-	return r < 0 ? r
-		     : dialect_attrs_add(t->attrs, &t->attrs_len, DIALECT_ATTRS_MAX, ATTR_SUM_TYPE,
-					 strlen(ATTR_SUM_TYPE), type, strlen(type));
-}
-
 static enum verdict
 created(struct req *rq)
 {
@@ -126,7 +102,7 @@ upload_create_start(struct req *rq)
 
 	if (!j)
 		return req_fail(rq, FAULT_BUSY, NULL);
-	if (declare(t) < 0)
+	if (upload_declare(t) < 0)
 		return req_fail(rq, FAULT_META_TOO_LARGE, NULL);
 	j->up.op.done = on_upload;
 	r = store_upload_create(rq->rs->env.store, &k, t->attrs, t->attrs_len, &j->up);
@@ -337,12 +313,6 @@ object_sum(struct req *rq, struct upload_job *j)
 	return 0;
 }
 
-static bool
-is_not_algorithm(const char *name, size_t len)
-{
-	return len != strlen(ATTR_SUM_ALGORITHM) || memcmp(name, ATTR_SUM_ALGORITHM, len) != 0;
-}
-
 /* What lay with the upload, and the checksum: into target.attrs, which has held the former so far. */
 static enum fault
 object_attrs(struct req *rq, struct upload_job *j)
@@ -360,7 +330,7 @@ object_attrs(struct req *rq, struct upload_job *j)
 		return FAULT_BUSY;
 	memcpy(upload, t->attrs, len);
 	t->attrs_len = 0;
-	r = attrs_add_from(rq, upload, len, is_not_algorithm);
+	r = attrs_add_from(rq, upload, len, upload_attr_stays);
 	free(upload);
 	if (r < 0)
 		return FAULT_DAMAGED;
@@ -427,6 +397,7 @@ complete_go(struct req *rq)
 	c->meta.etag = rq->etag;
 	c->meta.attrs = t->attrs;
 	c->meta.attrs_len = t->attrs_len;
+	c->meta.expires_ns = rq->expires_ns = expires_after(t->ttl_s);
 	put_fill_write_pre(rq, &c->pre);
 	c->part_min_bytes = PART_MIN_BYTES;
 	c->have_expect_size = t->have_mp_object_size;
@@ -480,6 +451,7 @@ complete_begin(struct req *rq)
 	if (r < 0)
 		return req_fail(rq, upload_fault(r), NULL);
 	j->found = true;
+	t->ttl_s = upload_ttl(t->attrs, t->attrs_len);
 	if (upload_declared(t->attrs, t->attrs_len, &j->declared) < 0)
 		return req_fail(rq, FAULT_DAMAGED, NULL);
 	j->list.max = STORE_PART_NR_MAX;
@@ -590,8 +562,10 @@ completed(struct req *rq)
 				c->op.result == -ERANGE
 					? "x-amz-mp-object-size is not the sum of the parts' sizes."
 					: NULL);
-	if (!c->was_done)
+	if (!c->was_done) {
+		expires_written(rq);
 		return complete_reply(rq);
+	}
 	rq->etag = c->etag;
 	/* Nothing is changed any more. */
 	rq->phase = PHASE_FRONT;

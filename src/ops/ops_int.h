@@ -46,6 +46,12 @@ struct declared {
 };
 /* Reads the declared checksum from the upload's attributes. Returns 0 or -EBADMSG. */
 int upload_declared(const void *attrs, size_t len, struct declared *ret);
+/* Adds to t->attrs, for the new upload, the checksum and the x-gantry-ttl of the request. Returns 0 or -ENOSPC. */
+int upload_declare(struct target *t);
+/* Returns the x-gantry-ttl of an upload in seconds, from its attributes; 0: none. */
+uint32_t upload_ttl(const void *attrs, size_t attrs_len);
+/* Returns true if the object gets this attribute of its upload. */
+bool upload_attr_stays(const char *name, size_t len);
 /* Returns the fault for the -errno of an operation on an upload: FAULT_NO_SUCH_UPLOAD for -ENOENT, otherwise
  * fault_of(err). */
 enum fault upload_fault(int err);
@@ -61,6 +67,10 @@ int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(c
 /* Adds x-amz-expiration to the reply, if a lifecycle rule applies to an object with the request's key,
  * size_bytes and meta. */
 void reply_expiration(struct req *rq, uint64_t size_bytes, const struct store_meta *meta);
+/* Returns the expiry of an object that is written now with this x-gantry-ttl; 0: none. */
+uint64_t expires_after(uint32_t ttl_s);
+/* Tells the remover of expired objects of the object that the request has written. */
+void expires_written(struct req *rq);
 /* Appends the URL of the request's object, "http://host/bucket/key" or https, and a NUL. */
 void write_location(struct req *rq, struct text *x);
 

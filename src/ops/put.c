@@ -416,6 +416,7 @@ put_commit_to(struct req *rq, uint64_t mtime_ns, step_fn next)
 	c.meta.mtime_ns = mtime_ns;
 	c.meta.attrs = rq->target.attrs;
 	c.meta.attrs_len = rq->target.attrs_len;
+	c.meta.expires_ns = rq->expires_ns = expires_after(rq->target.ttl_s);
 	if (!is_part(rq))
 		put_fill_write_pre(rq, &c.pre);
 	c.last = xfer_last(&rq->xfer, &c.last_len);
@@ -476,6 +477,7 @@ put_committed(struct req *rq)
 				r == -ECANCELED ? "The disk failed during the commit; the object may exist."
 						: NULL);
 	}
+	expires_written(rq);
 	return req_go(rq, rq->then);
 }
 

@@ -3,8 +3,10 @@
  * core's thread. */
 #include "ops/ops_int.h"
 
+#include "base/age_clock.h"
 #include "base/clock.h"
 #include "walk/expiry.h"
+#include "walk/ttl.h"
 
 /* ---- attributes without some of them ---- */
 
@@ -47,6 +49,21 @@ reply_expiration(struct req *rq, uint64_t size_bytes, const struct store_meta *m
 		return;
 	if (expiry_text(env->expiry, &k, size_bytes, meta, rq->began_ns, &rq->out))
 		reply_ref(rq, "x-amz-expiration", rq->out.p);
+}
+
+uint64_t
+expires_after(uint32_t ttl_s)
+{
+	return ttl_s ? age_clock_ns() + ttl_s * NS_PER_S : 0;
+}
+
+void
+expires_written(struct req *rq)
+{
+	struct store_key k = req_key(rq);
+
+	if (rq->expires_ns)
+		ttl_queue_note(rq->rs->env.ttl, k.bucket, k.bucket_len, k.key, k.key_len, rq->expires_ns);
 }
 
 void

@@ -62,3 +62,50 @@ part_prepare(struct req *rq, const char **ret_why)
 		t->sum[d.kind].wanted = true;
 	return FAULT_NONE;
 }
+
+static bool
+is_full(const struct target *t)
+{
+	if (t->algorithm == SUM_CRC64NVME)
+		return true;
+	/* Composite when nothing is said (protocol.md 4.6). */
+	return t->checksum_type == SUM_TYPE_FULL_OBJECT;
+}
+
+int
+upload_declare(struct target *t)
+{
+	const char *name = checksum_name(t->algorithm), *type = is_full(t) ? "FULL_OBJECT" : "COMPOSITE";
+	char ttl[16];
+	int r = 0;
+
+	if (t->ttl_s) {
+		snprintf(ttl, sizeof ttl, "%u", t->ttl_s);
+		r = dialect_attrs_add(t->attrs, &t->attrs_len, DIALECT_ATTRS_MAX, ATTR_TTL, strlen(ATTR_TTL),
+				      ttl, strlen(ttl));
+	}
+	if (r < 0 || !t->have_algorithm)
+		return r;
+	r = dialect_attrs_add(t->attrs, &t->attrs_len, DIALECT_ATTRS_MAX, ATTR_SUM_ALGORITHM,
+			      strlen(ATTR_SUM_ALGORITHM), name, strlen(name));
+	return r < 0 ? r
+		     : dialect_attrs_add(t->attrs, &t->attrs_len, DIALECT_ATTRS_MAX, ATTR_SUM_TYPE,
+					 strlen(ATTR_SUM_TYPE), type, strlen(type));
+}
+
+bool
+upload_attr_stays(const char *name, size_t len)
+{
+	return (len != strlen(ATTR_SUM_ALGORITHM) || memcmp(name, ATTR_SUM_ALGORITHM, len) != 0) &&
+	       (len != strlen(ATTR_TTL) || memcmp(name, ATTR_TTL, len) != 0);
+}
+
+uint32_t
+upload_ttl(const void *attrs, size_t attrs_len)
+{
+	size_t len;
+	const char *text = dialect_attr(attrs, attrs_len, ATTR_TTL, &len);
+	uint64_t s;
+
+	return text && span_decimal((struct span){ text, len }, &s) == 0 && s <= UINT32_MAX ? (uint32_t)s : 0;
+}

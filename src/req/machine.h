@@ -154,13 +154,13 @@ struct req {
 	bool detached;
 	/* true: one of the holds is for pieces that the disk uses; this hold ends with the transfer */
 	bool disk_has;
-	int holds;        /* number of operations of the store in flight for the request */
-	bool awaiting;    /* true: the next step must not run before the operation of req_await() has ended */
-	bool revoked;     /* true: the request is being ended in favour of waiting requests (pace.c) */
-	struct list slot; /* link in the client's list of requests without a descriptor (struct slots) */
-	bool wire_write;  /* true: the request is counted in wire_writes */
+	int holds;       /* number of operations of the store in flight for the request */
+	bool awaiting;   /* true: the next step must not run before the operation of req_await() has ended */
+	bool revoked;    /* true: the request is being ended in favour of waiting requests (pace.c) */
+	bool wire_write; /* true: the request is counted in wire_writes */
 	/* lane of the key (store_lane()) + 1, while the request is counted in lane_nr[]; 0: not counted */
 	uint8_t lane;
+	struct list slot; /* link in the client's list of requests without a descriptor (struct slots) */
 	/* start of the client's measurement, for a body or an answer that no struct xfer moves */
 	struct pace_mark mark;
 
@@ -169,7 +169,6 @@ struct req {
 	uint64_t mark_ns; /* time by clock_ns() up to which phase_ns has been updated */
 	uint64_t wire_seen_ns, reply_ns;
 	const char *was_waiting;
-	int trace_left; /* number of trace lines that may still be logged; 0: the request is not traced */
 	struct trace_steps *steps; /* latest steps of a traced request; NULL: the request is not traced */
 	struct timer deadline, linger;
 	uint64_t total_deadline_ns, progress_limit_ns;
@@ -179,6 +178,7 @@ struct req {
 
 	/* wants_body: the operation takes a body; body_ended: the body is complete */
 	bool wants_body, body_ended;
+	int trace_left; /* number of trace lines that may still be logged; 0: the request is not traced */
 	/* Takes the bytes of the body as they arrive: body_take(), or frames_feed(), which decodes the bytes
 	 * for body_take(). */
 	take_fn feed;
@@ -220,6 +220,8 @@ struct req {
 	enum chan_reason reason;
 	int status_instead; /* HTTP status of a successful reply; 0: the status of its outcome_kind */
 	struct store_etag etag;
+	uint64_t
+		expires_ns; /* expiry of the object that the request writes, as in struct store_meta; 0: none */
 	uint64_t rdma_bytes, http_bytes;
 
 	/* reply of the request */
@@ -407,6 +409,8 @@ bool may_see_bucket(const struct req *rq, const char *bucket, size_t bucket_len)
 #define ATTR_SUM_ALGORITHM "x-amz-checksum-algorithm"
 /* name of the attribute of an upload, and of its object, that has the checksum type */
 #define ATTR_SUM_TYPE "x-amz-checksum-type"
+/* name of the attribute with the time in seconds after which the object of an upload will expire */
+#define ATTR_TTL "x-gantry-ttl"
 
 /* ---- cross-origin requests (cors.c) ---- */
 /* Returns true if the answer depends on the bucket's CORS rules, because the request has a header Origin. */

@@ -543,6 +543,8 @@ form_target(const struct form *f, const struct dialect_in *in, struct target *t,
 	if (r == FAULT_NONE)
 		r = sums_parse(&as_headers, t, ret_why);
 	if (r == FAULT_NONE)
+		r = ttl_parse(&as_headers, t, ret_why);
+	if (r == FAULT_NONE)
 		r = take_tags(f, t, ret_why);
 	return r == FAULT_NONE ? take_success(f, ret, ret_why) : r;
 }

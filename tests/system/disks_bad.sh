@@ -157,7 +157,7 @@ later() { # DISK
 		for name in "super", "super2":
 		    with open(sys.argv[1] + "/" + name, "r+b") as f:
 		        b = bytearray(f.read())
-		        struct.pack_into("<I", b, 8, struct.unpack_from("<I", b, 8)[0] + 2)
+		        struct.pack_into("<I", b, 8, struct.unpack_from("<I", b, 8)[0] + 3)
 		        b[16:24] = bytes(8)
 		        crc = 2 ** 64 - 1
 		        for byte in b:
@@ -170,7 +170,7 @@ later() { # DISK
 cp -a "$T/disk1/super" "$T/disk1/super2" "$T/save"
 later "$T/disk1"
 sed -i "s|^store:|&\n  accept_missing: [\"$U1\"]|" "$T/gantryd.yaml"
-refused "disk ${U1::8} $T/disk1 was made by another version of Gantry (its format is 5, and this one reads 3 to 4); start that one"
+refused "disk ${U1::8} $T/disk1 was made by another version of Gantry (its format is 6, and this one reads 3 to 5); start that one"
 configure "$T"/disk{0,1,2}
 refused "disk ${U1::8} $T/disk1 was made by another version of Gantry"
 cp -a "$T/save/." "$T/disk1/"

@@ -55,7 +55,7 @@ for version in 2 9; do
 		# shellcheck disable=SC2086
 		timeout 60 "$G" -c "$T/gantryd.yaml" $act >"$T/said" 2>&1 || rc=$?
 		[ "$rc" != 0 ] || fail "gantryd $act took format $version: $(cat "$T/said")"
-		[ "$act" = --format ] || said "was made by another version of Gantry (its format is $version, and this one reads 3 to 4)"
+		[ "$act" = --format ] || said "was made by another version of Gantry (its format is $version, and this one reads 3 to 5)"
 		assert_eq "$(sum)" "$before" "gantryd $act has changed a store of format $version"
 	done
 done

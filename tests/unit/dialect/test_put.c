@@ -470,16 +470,54 @@ content_encoding(void **state)
 	}
 }
 
+/* x-gantry-ttl: its bounds, once, and on the operations that write an object. */
+static void
+ttl(void **state)
+{
+	static const char *const bad[] = { "0",   "",    "-1",  "+5",        "abc",
+					   "1.5", "5 5", "5,5", "315360001", "18446744073709551617" };
+	static const struct {
+		const char *text;
+		uint32_t s;
+	} good[] = { { "1", 1 }, { " 5 ", 5 }, { "0005", 5 }, { "315360000", 315360000 } };
+	struct rq *r;
+
+	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+		for (int window = 0; window < 2; window++) {
+			r = rq_with(window ? put_dc() : put_body(), "x-gantry-ttl", good[i].text, NULL);
+			assert_fault(rq_parse(r), FAULT_NONE);
+			assert_int_equal(r->t.ttl_s, good[i].s);
+		}
+	}
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		r = rq_with(put_body(), "x-gantry-ttl", bad[i], NULL);
+		assert_fault(rq_parse(r), FAULT_BAD_ARGUMENT);
+		assert_non_null(strstr(r->why, "x-gantry-ttl"));
+	}
+	r = rq_with(put_body(), "x-gantry-ttl", "5", "X-Gantry-TTL", "5", NULL);
+	assert_fault(rq_parse(r), FAULT_BAD_ARGUMENT);
+	r = put_body();
+	assert_fault(rq_parse(r), FAULT_NONE);
+	assert_int_equal(r->t.ttl_s, 0);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(content_encoding), cmocka_unit_test(values),
-		cmocka_unit_test(bad_values),       cmocka_unit_test(sums_of_empty),
-		cmocka_unit_test(algorithms),       cmocka_unit_test(payload_hash),
-		cmocka_unit_test(attributes),       cmocka_unit_test(attributes_in_the_query),
-		cmocka_unit_test(metadata_limit),   cmocka_unit_test(content_headers_limit),
-		cmocka_unit_test(attrs_codec),      cmocka_unit_test(attrs_damaged),
+		cmocka_unit_test(content_encoding),
+		cmocka_unit_test(values),
+		cmocka_unit_test(bad_values),
+		cmocka_unit_test(ttl),
+		cmocka_unit_test(sums_of_empty),
+		cmocka_unit_test(algorithms),
+		cmocka_unit_test(payload_hash),
+		cmocka_unit_test(attributes),
+		cmocka_unit_test(attributes_in_the_query),
+		cmocka_unit_test(metadata_limit),
+		cmocka_unit_test(content_headers_limit),
+		cmocka_unit_test(attrs_codec),
+		cmocka_unit_test(attrs_damaged),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
