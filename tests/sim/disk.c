@@ -928,6 +928,17 @@ settle_lost(void)
 	}
 }
 
+/* Of several disks, a page of data that could not be read can be read again when a write to it was cut short: its old bytes are there.  A
+ * start cannot tell a page that was bad while it was free from one that has gone bad since, and refuses (docs/engine.md section 5). */
+static void
+is_cut_short(const struct sim_io *io)
+{
+	for (uint32_t i = 0; prof.disks && i < io->nr; i++) {
+		if (simdisk_is_data(io->file, io->first + i))
+			bad[io->file][io->first + i] = false;
+	}
+}
+
 void
 simdisk_kill(void)
 {
@@ -939,6 +950,8 @@ simdisk_kill(void)
 		if (io->kind == IO_FLUSH && sim_disk_may_fail && prof.eio_flush && one_in(2))
 			flush(io->file, io->upto, true);
 		if (io->kind != IO_WRITE || one_in(3) || late_nr == INFLIGHT_MAX) {
+			if (io->kind == IO_WRITE)
+				is_cut_short(io);
 			free_pages_of(io);
 			continue;
 		}
@@ -1016,6 +1029,7 @@ cut_list(struct sim_io *list, unsigned nr, const uint32_t *mood)
 		struct sim_io *io = &list[i];
 
 		if (io->kind == IO_WRITE) {
+			is_cut_short(io);
 			take_pages(io);
 			cut_write(io->file, io->first, io->page, io->nr,
 				  choose_fate(mood[disk_of[io->file]]));

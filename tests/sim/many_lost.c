@@ -34,8 +34,21 @@ lost_is(uint32_t id)
 
 struct places {
 	const struct vol *vol;
+	int disk;
 	uint32_t named;
 };
+
+/* The disk has this key by the table, first or second: the record is none that a move has left. */
+static bool
+is_of_disk(int disk, int b, int k)
+{
+	const struct set *s = set_of(sim_store);
+	int first = set_primary_at(s, many_place(b, k));
+	int second = many_has_two(b) ? set_secondary_at(s, many_place(b, k)) : SET_NOWHERE;
+
+	return (first != SET_NOWHERE && moves_disk(s, first) == disk) ||
+	       (second != SET_NOWHERE && moves_disk(s, second) == disk);
+}
 
 static int
 on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
@@ -52,7 +65,8 @@ on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 			uint8_t its[KEY_BYTES_MAX];
 
 			sk.copies = many_has_two(b) ? 2 : 1;
-			if (key_object(its, &sk) != (int)len || memcmp(its, key, len) != 0)
+			if (key_object(its, &sk) != (int)len || memcmp(its, key, len) != 0 ||
+			    !is_of_disk(pl->disk, b, k))
 				continue;
 			segs_of[b][k] = segs;
 			id_of[b][k] = (uint32_t)many_etag_nr(&v.etag);
@@ -61,11 +75,11 @@ on_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	return 0;
 }
 
-/* Notes where a disk has what.  Returns the bits of all segments that records name. */
+/* Notes where a disk has what.  A repair does not list what a move has left there.  Returns the bits of all segments that records name. */
 static uint32_t
-note_places(const struct vol *vol)
+note_places(int d, const struct vol *vol)
 {
-	struct places pl = { .vol = vol };
+	struct places pl = { .vol = vol, .disk = d };
 
 	memset(segs_of, 0, sizeof segs_of);
 	check(each_record((struct vol *)(uintptr_t)vol, 0, on_record, &pl) == 0);
@@ -216,7 +230,7 @@ lost_files(void)
 		return;
 	d = choose_disk();
 	vol = d < 0 ? NULL : vol_of(d);
-	named = vol ? note_places(vol) : 0;
+	named = vol ? note_places(d, vol) : 0;
 	keep = vol ? sim_snapshot_segs(vol) : 0;
 	many_dies(one_in(2));
 	if (!vol)
