@@ -380,6 +380,14 @@ make_chan(struct core *c)
 	return chan_new(&p, &c->chan);
 }
 
+/* Takes completions of the log, for which commits of all cores wait, before the end of the turn. A single core does
+ * not: its answers are messages to itself, which wait for the next turn, and its commits would only be smaller. */
+static void
+between_requests(void *cookie)
+{
+	ring_first(((struct core *)cookie)->ring);
+}
+
 static int
 make_reqs(struct core *c)
 {
@@ -398,7 +406,9 @@ make_reqs(struct core *c)
 			       .expiry = c->expiry,
 			       .ttl = c->cs->ttl,
 			       .trace_next = &c->cs->trace_next,
-			       .want = &c->cs->want };
+			       .want = &c->cs->want,
+			       .between = c->cs->nr > 1 ? between_requests : NULL,
+			       .between_cookie = c };
 	struct req_conf *use = core_conf_new(env.conf, c->cs->keys);
 	int rc = use ? reqs_new(&env, &c->reqs) : -ENOMEM;
 

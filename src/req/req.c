@@ -156,6 +156,13 @@ req_run(struct req *rq)
 		rq->step = NULL;
 }
 
+static void
+between(struct reqs *rs)
+{
+	if (rs->env.between)
+		rs->env.between(rs->env.between_cookie);
+}
+
 int
 reqs_run(struct reqs *rs)
 {
@@ -176,6 +183,7 @@ reqs_run(struct reqs *rs)
 		bool was_replied = rq->replied;
 
 		n++;
+		between(rs);
 		/* Woken for something else (the end of a body, a vanished client) while the store works. */
 		if (rq->step && !rq->awaiting)
 			req_run(rq);
@@ -235,6 +243,7 @@ req_begin(struct reqs *rs, const struct req_in *in)
 
 	if (!l && rs->begun_nr == rs->nr)
 		return NULL;
+	between(rs);
 	rq = l ? container_of(l, struct req, link) : &rs->pool[rs->begun_nr++];
 	/* Not all of it: what lies behind `in` is large, and begun by whoever fills it. */
 	memset(&rq->magic, 0, offsetof(struct req, in) - offsetof(struct req, magic));

@@ -97,6 +97,10 @@ struct req_env {
 	 * tracing. */
 	_Atomic int *trace_next;
 	struct space_want *want; /* NULL: no request is ended for want of space */
+	/* Called before each request and each step of a request, outside of any request, for work of the core
+	 * that does not wait for the next turn; must not call req/ or http/. NULL: not called. */
+	void (*between)(void *cookie);
+	void *between_cookie;
 	int core;
 };
 

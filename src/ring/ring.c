@@ -6,6 +6,7 @@
 #include "ring/ring.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "ring/ring_int.h"
 
 #include <errno.h>
@@ -82,10 +83,11 @@ ring_register_regions(struct ring *r, const struct iovec *regions, int nr)
 void
 ring_begin(struct ring *r, struct ring_op *op, bool multishot)
 {
-	check(op->magic != RING_OP_MAGIC && op->done);
+	check(op->magic != RING_OP_MAGIC && op->done && !(op->is_first && multishot));
 	op->magic = RING_OP_MAGIC;
 	op->multishot = multishot;
 	r->inflight++;
+	r->first += op->is_first;
 }
 
 void
@@ -143,6 +145,7 @@ ring_complete(struct ring *r, struct ring_op *op, int res, bool more)
 	if (!more) {
 		op->magic = 0;
 		r->inflight--;
+		r->first -= op->is_first;
 	}
 	op->done(op, res, more);
 }
@@ -159,4 +162,18 @@ ring_turn(struct ring *r, uint64_t wait_ns)
 	int rc = r->ops->wait(r, wait_ns);
 
 	return rc < 0 ? rc : r->ops->reap(r);
+}
+
+int
+ring_first(struct ring *r)
+{
+	uint64_t now;
+
+	if (!r->first)
+		return 0;
+	now = clock_ns();
+	if (now - r->first_ns < RING_FIRST_NS)
+		return 0;
+	r->first_ns = now;
+	return r->ops->first(r);
 }

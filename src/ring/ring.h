@@ -5,7 +5,8 @@
  * it uses epoll and worker threads, which are slower.
  *
  * A ring belongs to the thread that made it (SINGLE_ISSUER, DEFER_TASKRUN where the kernel has them); every
- * call is made on that thread, and done() runs there, from ring_turn() only, never from inside a start call.
+ * call is made on that thread, and done() runs there, from ring_turn() and ring_first() only, never from inside
+ * a start call.
  * An operation cannot fail to start: when the submission queue is full, the ring submits and continues. The
  * fakes of tests/fake and tests/sim implement the same header and inject disk faults.
  */
@@ -34,6 +35,9 @@ struct ring_op {
 	 * submission can block (for a file system's journal, or a slot in the device's queue). The worker
 	 * costs some microseconds. Set by the caller before it starts the operation. */
 	bool by_worker;
+	/* true: ring_first() may run done() of the operation. Set by the caller before it starts the operation,
+	 * which is not multishot. */
+	bool is_first;
 	void *job; /* memory of the back end of the ring */
 	/* res: the kernel's result, a count or -errno. more: true: a multishot operation continues; false:
 	 * the operation has ended, so the caller owns op again, and can restart it, even in done(). */
@@ -93,5 +97,11 @@ int ring_wait(struct ring *r, uint64_t wait_ns);
 /* Submits, waits for a completion or for wait_ns (0: does not wait; UINT64_MAX: no limit), and runs the
  * completed operations. Returns the number of completions, or -errno for a broken ring. */
 int ring_turn(struct ring *r, uint64_t wait_ns);
+
+/* Runs the completed operations with is_first, after it has submitted all operations; the completions of other
+ * operations wait for the next turn, in their order. Called by a thread with much to do between two turns, as
+ * often as the thread likes, but not from inside done(): the ring looks for completions at most every 50 us,
+ * and only while an operation with is_first is in flight. Returns the number of completions. */
+int ring_first(struct ring *r);
 
 #endif

@@ -11,6 +11,11 @@
  * a disk that reports its reads in batches of 32 would be idle while the core handles a batch. Between two
  * turns the core sends replies and accepts requests. */
 #define RING_TURN_NS (100ull * 1000)
+/* Shortest time between two looks of ring_first(), and between a turn and the next look. A look enters the
+ * kernel if there is a completion, or something to submit. */
+#define RING_FIRST_NS (50ull * 1000)
+/* Largest number of completions that one look takes. */
+#define RING_FIRST_MAX 64
 
 /* The functions of a back end; each of them implements the function of ring.h with the same name. */
 struct ring_ops {
@@ -26,12 +31,15 @@ struct ring_ops {
 	void (*cancel)(struct ring *r, struct ring_op *op);
 	int (*wait)(struct ring *r, uint64_t wait_ns);
 	int (*reap)(struct ring *r);
+	int (*first)(struct ring *r);
 };
 
 /* The first member of the ring of every back end. */
 struct ring {
 	const struct ring_ops *ops;
 	unsigned inflight;
+	unsigned first;          /* number of operations in flight with is_first */
+	uint64_t first_ns;       /* time of clock_ns() of the last turn or look of ring_first() */
 	const char *why_threads; /* reason why the ring uses threads; NULL: it uses io_uring */
 	char describe[256];
 };

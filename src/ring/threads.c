@@ -352,6 +352,7 @@ threads_reap(struct ring *r)
 	uint64_t begun_ns = clock_ns();
 	int n = 0;
 
+	r->first_ns = begun_ns;
 	/* What comes up meanwhile is the next turn's. */
 	if (t->finished.head)
 		last_io = container_of(t->finished.tail, struct job, next);
@@ -371,6 +372,25 @@ threads_reap(struct ring *r)
 		}
 	}
 	return n;
+}
+
+static int
+threads_first(struct ring *r)
+{
+	struct threads *t = threads_of(r);
+	struct job *found[RING_FIRST_MAX], *next;
+	int nr = 0;
+
+	submit(t);
+	crew_collect(t->crew, &t->finished);
+	for (struct job *j = t->finished.head; j && nr < RING_FIRST_MAX; j = next) {
+		next = j->next;
+		if (j->op->is_first && jobs_take_out(&t->finished, j))
+			found[nr++] = j;
+	}
+	for (int i = 0; i < nr; i++)
+		finish(t, found[i]);
+	return nr;
 }
 
 /* ---- set-up ---- */
@@ -443,4 +463,5 @@ static const struct ring_ops threads_ops = {
 	.cancel = threads_cancel,
 	.wait = threads_wait,
 	.reap = threads_reap,
+	.first = threads_first,
 };

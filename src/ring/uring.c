@@ -49,6 +49,7 @@ struct uring {
 	size_t queued_bytes; /* of reads and writes that are prepared and not submitted */
 	bool multi_poll, multi_accept;
 	bool restricted;
+	unsigned looked; /* position in the completion queue up to which uring_first() has looked */
 
 	struct iovec region[REGIONS_MAX];
 	int region_nr; /* 0: nothing registered */
@@ -418,6 +419,7 @@ uring_reap(struct ring *r)
 	struct io_uring_cqe *cqe;
 	int n = 0;
 
+	r->first_ns = begun_ns;
 	for (size_t i = 0; i < stash_nr; i++) {
 		struct stashed s = u->stash[i]; /* done() may make the stash grow, and move */
 
@@ -468,6 +470,39 @@ enter(struct uring *u, uint64_t wait_ns)
 	return io_uring_submit_and_wait_timeout(&u->io, &cqe, 1, &ts, NULL);
 }
 
+/* The completions stay in the queue, where an entry without user data is one that has been run. */
+static int
+uring_first(struct ring *r)
+{
+	struct uring *u = uring_of(r);
+	struct stashed found[RING_FIRST_MAX];
+	struct io_uring_cqe *cqe;
+	unsigned head;
+	int nr = 0;
+
+	u->queued_bytes = 0;
+	/* After an error the next turn enters again. */
+	if (needs_enter(u))
+		io_uring_submit_and_get_events(&u->io);
+	io_uring_for_each_cqe(&u->io, head, cqe)
+	{
+		const struct ring_op *op = (const struct ring_op *)(uintptr_t)cqe->user_data;
+
+		if (nr == RING_FIRST_MAX)
+			break;
+		/* Entries before u->looked have been looked at. */
+		if ((int)(head - u->looked) < 0 || !op || !op->is_first)
+			continue;
+		found[nr++] = (struct stashed){ cqe->user_data, cqe->res, cqe->flags };
+		cqe->user_data = 0;
+	}
+	u->looked = head;
+	/* done() may submit, and so move completions from the queue to the stash. */
+	for (int i = 0; i < nr; i++)
+		complete(u, &found[i]);
+	return nr;
+}
+
 static int
 uring_wait(struct ring *r, uint64_t wait_ns)
 {
@@ -490,4 +525,5 @@ static const struct ring_ops uring_ops = {
 	.cancel = uring_cancel,
 	.wait = uring_wait,
 	.reap = uring_reap,
+	.first = uring_first,
 };

@@ -394,6 +394,10 @@ req_begin(struct reqs *rs, const struct req_in *in)
 	check(in->peer->sa_family == AF_INET || in->peer->sa_family == AF_INET6);
 	check(in->peer->sa_family == AF_INET ||
 	      !IN6_IS_ADDR_V4MAPPED(&((const struct sockaddr_in6 *)in->peer)->sin6_addr));
+	if (rs->env.between) {
+		rs->env.between(rs->env.between_cookie);
+		fake_req_counts.between++;
+	}
 	rq = calloc(1, sizeof *rq);
 	rq->rs = rs;
 	rq->conn = in->conn;

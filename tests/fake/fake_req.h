@@ -32,6 +32,7 @@
 
 struct fake_req_counts {
 	_Atomic int begun, ended, sent, gone, live, tokened, confs;
+	_Atomic int between; /* number of requests before which the core was called */
 	_Atomic uint64_t body_bytes, stream_bytes;
 };
 extern struct fake_req_counts fake_req_counts;

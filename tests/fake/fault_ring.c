@@ -252,6 +252,36 @@ choose(struct ring *r, unsigned nr)
 	return (unsigned)(r->rng >> 33) % nr;
 }
 
+static void
+end(struct ring *r, unsigned i, int asked)
+{
+	struct queued q = r->q[i];
+
+	memmove(&r->q[i], &r->q[i + 1], (r->nr - i - 1) * sizeof r->q[0]);
+	r->nr--;
+	q.op->magic = 0;
+	q.op->done(q.op, perform(&q, asked), false);
+}
+
+int
+ring_first(struct ring *r)
+{
+	unsigned done = 0, passed = 0;
+
+	for (unsigned left = r->nr; left; left--) {
+		struct queued q = r->q[passed];
+		int asked = q.op->is_first ? ask(&q) : FAULT_HOLD;
+
+		if (asked == FAULT_HOLD) {
+			passed++;
+			continue;
+		}
+		end(r, passed, asked);
+		done++;
+	}
+	return (int)done;
+}
+
 int
 ring_turn(struct ring *r, uint64_t wait_ns)
 {
@@ -268,10 +298,7 @@ ring_turn(struct ring *r, uint64_t wait_ns)
 			held++;
 			continue;
 		}
-		memmove(&r->q[i], &r->q[i + 1], (r->nr - i - 1) * sizeof r->q[0]);
-		r->nr--;
-		q.op->magic = 0;
-		q.op->done(q.op, perform(&q, asked), false);
+		end(r, i, asked);
 		done++;
 	}
 	if (!done && wait_ns) {

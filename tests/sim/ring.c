@@ -139,6 +139,33 @@ ring_has_done(const struct ring *r)
 	return r->head != r->tail;
 }
 
+static void
+end(struct ring *r, struct ring_op *op, int res)
+{
+	r->inflight--;
+	check(op->magic == RING_OP_MAGIC);
+	op->magic = 0;
+	op->done(op, res, false);
+}
+
+int
+ring_first(struct ring *r)
+{
+	unsigned until = r->tail, n = 0;
+
+	for (unsigned at = r->head; at != until; at++) {
+		struct ring_op *op = r->done[at % DONE_MAX].op;
+
+		/* The place of one that has been run stays. */
+		if (!op || !op->is_first)
+			continue;
+		r->done[at % DONE_MAX].op = NULL;
+		end(r, op, r->done[at % DONE_MAX].res);
+		n++;
+	}
+	return (int)n;
+}
+
 int
 ring_turn(struct ring *r, uint64_t wait_ns)
 {
@@ -153,10 +180,8 @@ ring_turn(struct ring *r, uint64_t wait_ns)
 		struct ring_op *op = r->done[r->head % DONE_MAX].op;
 		int res = r->done[r->head++ % DONE_MAX].res;
 
-		r->inflight--;
-		check(op->magic == RING_OP_MAGIC);
-		op->magic = 0;
-		op->done(op, res, false);
+		if (op)
+			end(r, op, res);
 	}
 	return (int)n;
 }

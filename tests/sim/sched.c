@@ -311,6 +311,17 @@ port_turn(struct sim_port *sp)
 	}
 }
 
+/* Between two requests of a port, without a quiescent point: only the ends of the log's write and of the flush. Returns false if
+ * none has come. */
+static bool
+port_first(struct sim_port *sp)
+{
+	if (sp->asleep)
+		store_wake(sp->p);
+	sp->asleep = false;
+	return ring_first(sp->ring) > 0;
+}
+
 static bool
 mail_waits(struct sim_port *sp)
 {
@@ -493,7 +504,8 @@ sched_step(void)
 	at -= w_late;
 	for (int i = 0; i < PORTS_MAX; at -= w_port[i++]) {
 		if (at < w_port[i]) {
-			port_turn(&ports[i]);
+			if (!ring_has_done(ports[i].ring) || !one_in(4) || !port_first(&ports[i]))
+				port_turn(&ports[i]);
 			return true;
 		}
 	}

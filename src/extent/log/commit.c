@@ -11,6 +11,9 @@
  *   |   leave: arm the stamp timer, free the leadership, look once more       |
  *   +-------------------------------------------------------------------------+
  *
+ * The completions of the block's write and of the flush are taken between two requests of their thread
+ * (ring_first()), because all commits of the disk wait for them.
+ *
  * Each arrow may change the thread: who takes the last completion goes on.  The leader that leaves is awake,
  * so if records wait it takes the leadership again itself when it can (ringing another core costs 40 us); a
  * port that is detaching rings another.
@@ -194,7 +197,9 @@ flush_one(struct vol *vol, struct vol_port *p, int fd, uint64_t now)
 {
 	struct flush_op *f = &vol->flush.ops[vol->flush.left++];
 
-	*f = (struct flush_op){ .op.done = on_flush, .vol = vol, .p = p, .began_ns = now };
+	*f = (struct flush_op){
+		.op = { .done = on_flush, .is_first = true }, .vol = vol, .p = p, .began_ns = now
+	};
 	f->watched = watch_begin(&p->io.watch, &vol->disk);
 	p->io.inflight++;
 	ring_fdatasync(p->io.ring, &f->op, fd);
@@ -289,7 +294,9 @@ write_block(struct vol *vol, struct vol_port *p)
 static void
 submit_block(struct vol *vol, struct vol_port *p)
 {
-	vol->block.op = (struct ring_op){ .done = on_block, .by_worker = xio_by_worker(&vol->disk) };
+	vol->block.op = (struct ring_op){ .done = on_block,
+					  .by_worker = xio_by_worker(&vol->disk),
+					  .is_first = true };
 	vol->block.watched = watch_begin(&p->io.watch, &vol->disk);
 	p->io.inflight++;
 	ring_write(p->io.ring, &vol->block.op, vol->disk.log_fd, vol->block.mem, vol->block.head.len_bytes,

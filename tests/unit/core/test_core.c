@@ -29,6 +29,27 @@ test_serve(void **state)
 		close(fd);
 	}
 	wait_for(all_connections(cs) == 0);
+	/* Completions of the log are looked for between requests. */
+	assert_int_equal(fake_req_counts.between, fake_req_counts.begun);
+	finish(cs, NS_PER_S);
+}
+
+/* A single core takes completions of the log in its turns alone. */
+static void
+test_serve_alone(void **state)
+{
+	int fd;
+	struct cores *cs;
+
+	make_conf(1, 1);
+	cs = start();
+	fd = call(cs, 0);
+	put_text(fd, GET("/now"));
+	expect_ok(fd);
+	close(fd);
+	wait_for(all_connections(cs) == 0);
+	assert_true(fake_req_counts.begun > 0);
+	assert_int_equal(fake_req_counts.between, 0);
 	finish(cs, NS_PER_S);
 }
 
@@ -463,12 +484,13 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_serve),         cmocka_unit_test(test_spread),
-		cmocka_unit_test(test_idle),          cmocka_unit_test(test_dump),
-		cmocka_unit_test(test_stuck),         cmocka_unit_test(test_drain),
-		cmocka_unit_test(test_news),          cmocka_unit_test(test_stop_now),
-		cmocka_unit_test(test_stop_in_churn), cmocka_unit_test(test_bad_listeners),
-		cmocka_unit_test(test_handed_in),     cmocka_unit_test(test_families),
+		cmocka_unit_test(test_serve),         cmocka_unit_test(test_serve_alone),
+		cmocka_unit_test(test_spread),        cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_dump),          cmocka_unit_test(test_stuck),
+		cmocka_unit_test(test_drain),         cmocka_unit_test(test_news),
+		cmocka_unit_test(test_stop_now),      cmocka_unit_test(test_stop_in_churn),
+		cmocka_unit_test(test_bad_listeners), cmocka_unit_test(test_handed_in),
+		cmocka_unit_test(test_families),
 	};
 
 	if (getenv("T"))

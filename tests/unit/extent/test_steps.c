@@ -237,6 +237,27 @@ test_no_commit(void **state)
 	release();
 }
 
+/* The ends of the log's write and of the flush come between two requests, without a turn; the end of the data's write does not. */
+static void
+test_first(void **state)
+{
+	static struct under_way w;
+
+	note();
+	begin(&w, "x", 100000);
+	assert_int_equal(ring_first(l.ring), 1);
+	assert_int_equal(ring_first(l.ring), 0);
+	assert_counts(UNTIL_LED, 1, 0);
+	assert_true(ring_turn(l.ring, 0) > 0);
+	assert_counts(UNTIL_WRITTEN, 1, 0);
+	/* The log's, and the segment's where that is flushed by itself. */
+	assert_in_range(ring_first(l.ring), 1, 2);
+	assert_counts(UNTIL_PUBLISHED, 1, 0);
+	assert_int_equal(obj_check(&l, "b", "x", 100000, 1), 0);
+	assert_int_equal(end(&w), 0);
+	assert_counts(UNTIL_ANSWERED, 1, 0);
+}
+
 /* The counts stay when a port goes, and another one has its place. */
 static void
 test_port_goes(void **state)
@@ -258,6 +279,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_block, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_commit, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_first, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_port_goes, setup, teardown),
 	};
 

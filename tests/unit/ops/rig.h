@@ -56,6 +56,7 @@ struct rig {
 	struct expiry *expiry;
 	struct reqs *reqs;
 	unsigned char *win; /* the client's memory */
+	int between_nr;
 };
 
 /* One exchange. */
@@ -109,6 +110,12 @@ rig_arrived(void *conn)
 	return rig_arrived_bytes;
 }
 
+static void
+rig_between(void *cookie)
+{
+	((struct rig *)cookie)->between_nr++;
+}
+
 static const struct reply_ops rig_ops = {
 	.ready = rig_ready, .abort = rig_abort, .arrived = rig_arrived, .unsent = rig_unsent
 };
@@ -117,10 +124,15 @@ static struct sockaddr_in rig_sa;
 static void
 rig_turn(void)
 {
+	int before, n;
+
 	mailbox_run(&rig.mb, 0);
 	timers_run(&rig.timers, clock_ns());
 	chan_poll(rig.chan);
-	reqs_run(rig.reqs);
+	/* The core is called before each request that runs. */
+	before = rig.between_nr;
+	n = reqs_run(rig.reqs);
+	assert_int_equal(rig.between_nr - before, n);
 	store_quiesce(rig.port);
 	if (rig.ring)
 		assert_true(ring_turn(rig.ring, reqs_live(rig.reqs) ? 20 * NS_PER_US : 0) >= 0);
@@ -236,6 +248,8 @@ rig_start(void **state)
 	env.want = &rig.want;
 	env.stats = stats_core(rig.stats, 0);
 	env.ops = &rig_ops;
+	env.between = rig_between;
+	env.between_cookie = &rig;
 	assert_int_equal(expiry_new(rig.port, &rig.expiry), 0);
 	env.expiry = rig.expiry;
 	env.operations = op_table;
@@ -324,10 +338,13 @@ x_token(struct xchg *x, const char *header, uint64_t off, uint64_t size)
 static void
 x_begin(struct xchg *x)
 {
+	int before = rig.between_nr;
+
 	x->in.in.fields = x->fields;
 	x->in.in.field_nr = x->field_nr;
 	x->rq = req_begin(rig.reqs, &x->in);
 	assert_non_null(x->rq);
+	assert_int_equal(rig.between_nr - before, 1);
 }
 
 /* Begins and turns until the reply is there. */

@@ -289,6 +289,196 @@ test_wait_alone(void **state)
 	close(fds[1]);
 }
 
+static struct op *ended[64];
+static int ended_nr;
+
+static void
+on_end(struct ring_op *op, int res, bool more)
+{
+	if (ended_nr < 64)
+		ended[ended_nr++] = (struct op *)op;
+	on_done(op, res, more);
+}
+
+/* A file of a few blocks, which every back end reads. */
+static int
+few_blocks(void)
+{
+	bool direct;
+	int fd = scratch_file(&direct);
+
+	assert_int_equal(ftruncate(fd, 64 << 10), 0);
+	return fd;
+}
+
+/* Looks until n more operations with is_first are over. */
+static void
+first_until(struct ring *r, int n)
+{
+	uint64_t until = clock_ns() + 60 * NS_PER_S;
+
+	while (n > 0) {
+		assert_true(clock_ns() < until);
+		n -= ring_first(r);
+	}
+	assert_int_equal(n, 0);
+}
+
+/* Between two turns only those end that come first, however many others have ended before them; the others end in the next turn. */
+static void
+test_first(void **state)
+{
+	struct ring *r = make(64);
+	static _Alignas(4096) char mem[8][4096];
+	struct op o[8];
+	int fd = few_blocks();
+
+	for (int round = 0; round < 50; round++) {
+		ended_nr = 0;
+		for (int i = 0; i < 8; i++) {
+			o[i] = new_op();
+			o[i].op.done = on_end;
+			o[i].op.is_first = i == 3 || i == 6;
+			ring_read(r, &o[i].op, fd, mem[i], sizeof mem[i], 4096 * (uint64_t)i, RING_NO_REGION);
+		}
+		first_until(r, 2);
+		assert_int_equal(ended_nr, 2);
+		assert_int_equal(o[3].res, 4096);
+		assert_int_equal(o[6].res, 4096);
+		assert_int_equal(ring_inflight(r), 6);
+		/* None is in flight. */
+		assert_int_equal(ring_first(r), 0);
+		for (int i = 0; i < 8; i++) {
+			turn_until(r, &o[i], 1);
+			assert_int_equal(o[i].calls, 1);
+		}
+		assert_int_equal(ended_nr, 8);
+		assert_int_equal(ring_inflight(r), 0);
+	}
+	/* A turn takes them as well. */
+	o[0] = new_op();
+	o[0].op.is_first = true;
+	ring_read(r, &o[0].op, fd, mem[0], sizeof mem[0], 0, RING_NO_REGION);
+	turn_until(r, &o[0], 1);
+	assert_int_equal(ring_first(r), 0);
+	ring_free(r);
+	close(fd);
+}
+
+/* A read with bytes of its own: threads read at the same time. */
+struct few {
+	struct op o;
+	char mem[16];
+};
+static struct few *afters; /* started by the end of one that comes first, 20 at a time */
+static int after_nr;
+
+static void
+read_few(struct few *f)
+{
+	f->o.res = INT32_MIN;
+	ring_read(many_ring, &f->o.op, many_fd, f->mem, sizeof f->mem, 0, RING_NO_REGION);
+}
+
+static void
+on_first(struct ring_op *op, int res, bool more)
+{
+	for (int i = 0; i < 20; i++) {
+		struct few *f = &afters[after_nr++];
+
+		f->o.op.done = on_done;
+		read_few(f);
+	}
+	on_done(op, res, more);
+}
+
+/* More of them than one look takes, and than the ring has entries; and each starts others when it ends.  None is lost or comes twice. */
+static void
+test_many_first(void **state)
+{
+	enum { N = 200 };
+	struct few *first = calloc(N, sizeof *first), *other = calloc(N, sizeof *other);
+
+	many_ring = make(16);
+	many_fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	afters = calloc((size_t)N * 20, sizeof *afters);
+	after_nr = 0;
+	for (int i = 0; i < N; i++) {
+		other[i].o.op.done = on_done;
+		first[i].o.op = (struct ring_op){ .done = on_first, .is_first = true };
+		read_few(&other[i]);
+		read_few(&first[i]);
+	}
+	for (uint64_t until = clock_ns() + 60 * NS_PER_S; ring_inflight(many_ring);) {
+		assert_true(clock_ns() < until);
+		for (int i = 0; i < 4; i++)
+			assert_in_range(ring_first(many_ring), 0, N);
+		assert_true(ring_turn(many_ring, NS_PER_MS) >= 0);
+	}
+	assert_int_equal(after_nr, N * 20);
+	for (int i = 0; i < N; i++) {
+		assert_int_equal(first[i].o.calls, 1);
+		assert_int_equal(other[i].o.calls, 1);
+	}
+	for (int i = 0; i < after_nr; i++) {
+		assert_int_equal(afters[i].o.calls, 1);
+		assert_int_equal(afters[i].o.res, sizeof afters[i].mem);
+	}
+	ring_free(many_ring);
+	close(many_fd);
+	free(first);
+	free(other);
+	free(afters);
+}
+
+/* The kernel is entered at most every 50 us, and only while one that comes first is in flight. */
+static void
+test_first_seldom(void **state)
+{
+	static _Alignas(4096) char mem[4096];
+	struct ring *r = make(8);
+	struct op o = new_op(), f = new_op();
+	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC), fds[2];
+	bool was_seldom = false;
+	char c = 'x';
+
+	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	/* Another process may have the CPU for longer than 50 us, but not each time. */
+	for (int i = 0; i < 10000 && !was_seldom; i++) {
+		uint64_t began_ns = clock_ns();
+		int n;
+
+		f = new_op();
+		f.op.is_first = true;
+		ring_read(r, &f.op, fds[0], &c, 1, 0, RING_NO_REGION);
+		while (clock_ns() - began_ns < 60 * NS_PER_US)
+			;
+		began_ns = clock_ns();
+		assert_int_equal(ring_first(r), 0);
+		assert_int_equal(write(fds[1], "y", 1), 1);
+		n = ring_first(r);
+		if (clock_ns() - began_ns < 50 * NS_PER_US) {
+			assert_int_equal(n, 0);
+			was_seldom = true;
+		}
+		first_until(r, 1 - n);
+		assert_int_equal(f.calls, 1);
+	}
+	assert_true(was_seldom);
+	/* None is in flight any more: what is prepared is not submitted. */
+	memset(mem, 'x', sizeof mem);
+	ring_read(r, &o.op, zero, mem, sizeof mem, 0, RING_NO_REGION);
+	for (uint64_t until = clock_ns() + NS_PER_MS; clock_ns() < until;)
+		assert_int_equal(ring_first(r), 0);
+	assert_int_equal(mem[0], 'x'); /* not submitted */
+	turn_until(r, &o, 1);
+	assert_int_equal(c, 'y');
+	ring_free(r);
+	close(zero);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 static void
 test_poll_multishot(void **state)
 {
@@ -589,6 +779,8 @@ main(void)
 		cmocka_unit_test(test_accept),         cmocka_unit_test(test_cancel_late),
 		cmocka_unit_test(test_eintr),          cmocka_unit_test(test_free_busy),
 		cmocka_unit_test(test_threads),        cmocka_unit_test(test_in_turn),
+		cmocka_unit_test(test_first),          cmocka_unit_test(test_many_first),
+		cmocka_unit_test(test_first_seldom),
 	};
 	char why[256];
 	int failed;
