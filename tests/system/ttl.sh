@@ -101,6 +101,13 @@ curl_s3 /bkt -F key=form -F 'x-gantry-ttl=300' -F file=@"$0" -o /dev/null
 [ "$(expires /bkt/form)" -le 300 ] || fail "form: $(expires /bkt/form)"
 assert_eq "$(curl -sS -F key=form -F 'x-gantry-ttl=0' -F file=@"$0" "$URL_S3/bkt" | xml Code)" InvalidArgument
 
+# ---- the command ----
+gantry --quiet put --ttl 200 "$0" "$URL_S3/bkt/cli" || fail 'gantry put --ttl'
+assert_match "$(gantry stat "$URL_S3/bkt/cli")" 'x-gantry-expires +(200|19[0-9])'
+gantry --quiet cp --ttl 100 "$URL_S3/bkt/cli" "$URL_S3/bkt/cli2" || fail 'gantry cp --ttl'
+left=$(expires /bkt/cli2)
+[ -n "$left" ] && [ "$left" -le 100 ] || fail "gantry cp --ttl: $left"
+
 # ---- a quota has room again ----
 put /small/a 1
 assert_eq "$(curl -sS -X PUT --data-binary x "$URL_S3/small/b" | xml Code)" QuotaExceeded
