@@ -4,6 +4,7 @@
 # channels but one are kept busy, so that the rest goes through the one, and the trace of the software NIC has the order.
 # shellcheck disable=SC2034
 CORES=1 RDMA='{ allow_special: [loopback, self], channels: 8 }'
+BUFFERS=48MiB
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 
