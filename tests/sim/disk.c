@@ -451,6 +451,17 @@ simdisk_unreadable(int file, uint32_t nr)
 	bad[file][nr] = true;
 }
 
+void
+simdisk_readable(int disk)
+{
+	for (int i = 0; i < SIM_FILES; i++) {
+		int file = file_of(disk * SIM_FILES + i);
+
+		if (file >= 0)
+			memset(bad[file], 0, sizeof bad[file]);
+	}
+}
+
 bool
 simdisk_is_bad(int file, uint32_t nr)
 {

@@ -160,6 +160,8 @@ void simdisk_copy(int disk);
 void simdisk_put_back(int disk);
 /* It cannot be read until it is written. */
 void simdisk_unreadable(int file, uint32_t page);
+/* Makes all pages of a disk readable, with the bytes that they had: it is put back from a copy. */
+void simdisk_readable(int disk);
 bool simdisk_is_bad(int file, uint32_t page);
 /* It is of a segment. */
 bool simdisk_is_data(int file, uint32_t page);
