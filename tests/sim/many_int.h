@@ -214,6 +214,8 @@ int moves_home(const struct disk_table *t, int slot);
 bool moves_newest(unsigned disks, struct disk_table *ret_table);
 /* Of those disks such as may not have heard of the latest start of the others. */
 unsigned moves_behind(unsigned disks);
+/* Returns the bits of those disks that a start has marked as older copies of themselves. */
+unsigned moves_marked(unsigned disks);
 /* Disks on which a store was made; and of those such as may not serve any more. */
 unsigned moves_made(void);
 unsigned moves_gone(void);

@@ -264,6 +264,19 @@ moves_behind(unsigned disks)
 }
 
 unsigned
+moves_marked(unsigned disks)
+{
+	static struct super sb;
+	unsigned bits = 0;
+
+	for (int d = 0; d < prof.disks; d++) {
+		if ((disks >> d & 1) && newest_super(d, &sb))
+			bits |= (unsigned)sb.is_behind << d;
+	}
+	return bits;
+}
+
+unsigned
 moves_gone(void)
 {
 	return gone;

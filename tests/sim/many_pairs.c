@@ -30,7 +30,7 @@ static bool begun_well;
 static int copied_disk;         /* an older copy of it is there; -1: none is */
 static uint64_t copied_version; /* of its table */
 static int older_disk;          /* it was put back from its copy, and has had no table since; -1: none is */
-static unsigned older_now;      /* its bit, if those of a start have to know it as one */
+static unsigned older_now;      /* bits of the disks that a start takes for older copies of themselves */
 static unsigned rots, rotten;   /* bits of the disk whose bytes may rot; of which some have */
 
 /* Bits of buckets: which have two copies, or are made so; of which it is open whether that was changed. */
@@ -210,7 +210,8 @@ pairs_before_start(unsigned present)
 	static struct disk_table t;
 
 	tried = present;
-	older_now = older_disk >= 0 ? moves_behind(present) : 0;
+	/* A start that could read only the older superblock of a disk has marked the disk as an older copy of itself. */
+	older_now = older_disk >= 0 ? moves_behind(present) : prof.eio_read ? moves_marked(present) : 0;
 	knows_last &= !(older_disk >= 0 && simdisk_late());
 	/* One that was begun last may be in a superblock alone that cannot be read. */
 	knows_before = prof.two && !simdisk_late() && !(prof.eio_read && sim_disk_may_fail) &&
