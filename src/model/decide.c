@@ -236,6 +236,15 @@ decide_delete(struct decision *d)
 	return e;
 }
 
+/* Returns the result of a removal that nothing forbids: 0 if the object was absent for readers. */
+static int
+was_removed(const struct decision *d)
+{
+	const struct store_pre *pre = d->op->pre;
+
+	return (pre && pre->kind == PRE_EXPIRED) || object_there(d);
+}
+
 static int
 decide_set_attrs(struct decision *d)
 {
@@ -401,8 +410,10 @@ model_decide(const struct model_op *op, struct model_view *v, struct model_answe
 	if (r >= 0)
 		r = op->act < MODEL_MAKE_BUCKET ? decide_key(&d) : decide_bucket(&d);
 	ret->result = r;
-	if (r == 0 && !is_idle(&d))
+	if (r == 0 && !is_idle(&d)) {
+		ret->result = op->act == MODEL_DELETE ? was_removed(&d) : 0;
 		return true;
+	}
 	ret->usage = (struct quota_change){ 0 };
 	return false;
 }

@@ -103,7 +103,8 @@ struct model_op {
 };
 
 struct model_answer {
-	/* Result of the operation if no record changes: 0, or -errno as store/store.h says. */
+	/* Result of the operation: 0; -errno as store/store.h says, if no record changes; 1 of DELETE: an object is
+	 * removed that was there, or one that had to be expired (PRE_EXPIRED) */
 	int result;
 	bool replaces;             /* the record that the operation sets or removes exists */
 	struct model_record old;   /* the replaced record */

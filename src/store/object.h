@@ -168,8 +168,8 @@ bool store_write_cancel(struct store_port *p, struct store_write *w);
 void store_put_abort(struct store_port *p, struct store_put *put);
 
 struct store_del {
-	/* operation of the removal; result: 1: the object was removed; 0: the object did not exist; or
-	 * -errno */
+	/* operation of the removal; result: 1: the object was removed; 0: the object did not exist, or had expired and was
+	 * removed (with PRE_EXPIRED: 1); or -errno */
 	struct store_op op;
 	_Alignas(8) unsigned char priv[STORE_PRIV_DEL];
 };

@@ -379,7 +379,7 @@ mem_delete_work(struct mem_store *st, struct job *j)
 		return;
 	mem_index_remove(st, mem_object(st, j->v));
 	st->commits++;
-	j->result = 1;
+	j->result = a.result;
 }
 
 /* Removes all records of a bucket, also the foreign ones. */

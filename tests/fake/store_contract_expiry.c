@@ -168,7 +168,9 @@ sc_test_expiry_list(void **state)
 		assert_list("/", false, max, "xe/ xf ");
 		assert_list("", true, max, "x-a* x-z* xd/1* xd/2* xe/1* xe/2* xf ");
 	}
-	for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
+	assert_int_equal(sc_del(gone[0]), 0); /* absent for the caller; the record is removed */
+	assert_int_equal(remove_expired(gone[0]), -ENOENT);
+	for (size_t i = 1; i < sizeof gone / sizeof *gone; i++)
 		assert_int_equal(remove_expired(gone[i]), 1);
 	assert_list("", true, 100, "xe/2* xf ");
 	assert_int_equal(sc_del("xe/2"), 1);

@@ -191,6 +191,7 @@ judge_state(struct vol *vol, struct commit *c, struct model_answer *a)
 			return s.depends ? V_AFTER : V_NOW;
 	}
 	s = key_state(vol, c->view.key, c->view.key_len, c->key_hash);
+	a->result = 1;
 	a->replaces = s.exists;
 	a->old = s.record;
 	return c->sent ? judge_repair(vol, c) : V_PACKED;
@@ -425,7 +426,7 @@ judge_one(struct vol *vol, struct commit *c)
 	/* Only what is in it: a block that counts as full and is empty is never written, and the queue waits for it. */
 	vol->block.data_bytes += data_bytes;
 	if (c->kind == COMMIT_DELETE)
-		c->result = 1;
+		c->result = a.result;
 	number_and_pack(vol, c);
 	if (!c->sent)
 		usage_pend(vol, c, &change);

@@ -49,7 +49,7 @@ decide_change(struct txn *t)
 	check(t->more_nr <= 1);
 	txn_remove(t, 0);
 	fault_point("delete.decided");
-	t->result = 1;
+	t->result = a.result;
 	return TXN_COMMIT;
 }
 

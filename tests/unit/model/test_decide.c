@@ -444,9 +444,11 @@ gone(void **state)
 		decide(r, op, is_there ? 1 : -ENOENT);
 		op = (struct model_op){ .act = MODEL_DELETE, .now_ns = now_ns };
 		a = decide(r, op, 1);
+		assert_int_equal(a.result, is_there);
 		assert_usage(&a, -1, -100, 0);
 		op.pre = &expired;
 		a = decide(r, op, is_there ? -ESTALE : 1);
+		assert_int_equal(a.result, is_there ? -ESTALE : 1);
 		/* The record has to be removed before its bucket. */
 		op = (struct model_op){ .act = MODEL_REMOVE_BUCKET, .now_ns = now_ns };
 		decide(r, op, -ENOTEMPTY);
