@@ -42,7 +42,7 @@ no_secret() {
 support one
 no_secret
 assert_eq "$(jq -r '.status' "$B/health.json")" degraded
-assert_eq "$(jq -r '.reasons[0].code' "$B/health.json")" certificate_ends
+jq -e 'any(.reasons[]; .code == "certificate_ends")' "$B/health.json" >/dev/null || fail "no certificate_ends: $(cat "$B/health.json")"
 for f in status disks rails requests events quotas config; do jq . "$B/$f.json" >/dev/null || fail "$f.json"; done
 grep -q '^gantry_build_info' "$B/metrics.txt" || fail "metrics.txt"
 grep -qF "credentials_file: \"$T/keys.yaml\"" "$B/print-config.txt" || fail "print-config.txt: $(cat "$B/print-config.txt")"
