@@ -87,13 +87,16 @@ bucket_exists(struct req *rq)
 	return rq->job ? create_tags_check(rq) : req_go(rq, req_reply_step);
 }
 
-/* ---- expired objects of a bucket that is to be removed ---- */
+/* ---- expired objects of a bucket that has to be empty ---- */
 
 #define PURGE_MAX 32 /* objects that are removed between two lists */
 
 struct purge {
 	struct req *rq;
 	struct store_list ls;
+	/* the job that the purge interrupts: the tags of CreateBucket; NULL: none */
+	void *job;
+	void (*job_fini)(struct req *rq);
 	uint64_t now_ns;
 	bool has_other; /* the bucket has an object that has not expired */
 	uint32_t nr, at;
@@ -105,7 +108,33 @@ struct purge {
 _Static_assert(sizeof(struct purge) <= REQ_LARGE_JOB_BYTES, "a job of a request");
 
 static enum verdict purge_next(struct req *rq);
-static enum verdict remove_bucket(struct req *rq);
+static enum verdict change_again(struct req *rq);
+
+static enum verdict
+not_empty(struct req *rq)
+{
+	bool is_create = rq->target.op == OP_CREATE_BUCKET;
+
+	return req_fail(rq, is_create ? FAULT_BUCKET_STATE : FAULT_BUCKET_NOT_EMPTY, NULL);
+}
+
+/* Gives the request the job back that it had before the purge. */
+static void
+purge_end(struct req *rq)
+{
+	struct purge *pu = rq->job;
+
+	rq->job = pu->job;
+	rq->job_fini = pu->job_fini;
+}
+
+static void
+purge_fini(struct req *rq)
+{
+	purge_end(rq);
+	if (rq->job_fini)
+		rq->job_fini(rq);
+}
 
 static bool
 on_entry(struct store_list *ls, const struct store_entry *e)
@@ -132,8 +161,11 @@ purge_listed(struct req *rq)
 	if (pu->ls.op.result < 0)
 		return req_fail(rq, fault_of(pu->ls.op.result), NULL);
 	if (pu->has_other)
-		return req_fail(rq, FAULT_BUCKET_NOT_EMPTY, NULL);
-	return req_go(rq, pu->nr ? purge_next : remove_bucket);
+		return not_empty(rq);
+	if (pu->nr)
+		return req_go(rq, purge_next);
+	purge_end(rq);
+	return req_go(rq, change_again);
 }
 
 static enum verdict
@@ -180,23 +212,28 @@ purge_next(struct req *rq)
 	return req_await_commit(rq, store_delete(rq->rs->env.store, &k, &pre, del), "delete", purge_removed);
 }
 
-/* The store has found objects in the bucket that is to be removed: expired ones are no obstacle. */
+/* The store has found objects in the bucket that has to be empty: expired ones are no obstacle. */
 static enum verdict
 purge(struct req *rq)
 {
-	struct purge *pu = req_job(rq, sizeof *pu, NULL);
+	void *job = rq->job;
+	struct purge *pu;
 
-	if (!pu)
+	rq->job = NULL;
+	pu = req_job(rq, sizeof *pu, purge_fini);
+	if (!pu) {
+		rq->job = job;
 		return req_fail(rq, FAULT_BUSY, NULL);
+	}
+	pu->job = job;
 	pu->rq = rq;
 	return req_go(rq, purge_list);
 }
 
+/* may_purge: expired objects were not removed yet. */
 static enum verdict
-bucket_failed(struct req *rq, int r)
+bucket_failed(struct req *rq, int r, bool may_purge)
 {
-	bool is_create = rq->target.op == OP_CREATE_BUCKET;
-
 	switch (r) {
 	case -EEXIST:
 		return bucket_exists(rq);
@@ -210,23 +247,33 @@ bucket_failed(struct req *rq, int r)
 				"This store keeps its objects on a cluster, which makes the copies: "
 				"x-gantry-copies can only be 1.");
 	case -ENOTEMPTY:
-		if (!is_create && !rq->job)
-			return purge(rq);
-		return req_fail(rq, is_create ? FAULT_BUCKET_STATE : FAULT_BUCKET_NOT_EMPTY, NULL);
+		return may_purge ? purge(rq) : not_empty(rq);
 	default:
 		return req_fail(rq, fault_of(r), NULL);
 	}
 }
 
 static enum verdict
-bucket_done(struct req *rq)
+bucket_ended(struct req *rq, bool may_purge)
 {
 	int r = rq->change->del.op.result;
 
 	if (r < 0)
-		return bucket_failed(rq, r);
+		return bucket_failed(rq, r, may_purge);
 	/* With x-gantry-copies it may have been there. */
 	return rq->job && rq->target.copies ? create_tags_check(rq) : req_go(rq, req_reply_step);
+}
+
+static enum verdict
+bucket_done(struct req *rq)
+{
+	return bucket_ended(rq, true);
+}
+
+static enum verdict
+bucket_done_again(struct req *rq)
+{
+	return bucket_ended(rq, false);
 }
 
 /* Reads what the request says of the bucket to be. */
@@ -246,44 +293,50 @@ create_parse(struct req *rq, const char **ret_why)
 	return f;
 }
 
+/* Makes or removes the bucket. may_purge: expired objects were not removed yet. */
 static enum verdict
-remove_bucket(struct req *rq)
+change_bucket(struct req *rq, bool may_purge)
 {
+	struct store_port *p = rq->rs->env.store;
 	struct store_del *del = &rq->change->del;
+	const struct target *t = &rq->target;
+	struct store_bucket_spec spec = { .copies = t->copies };
 	int r;
 
 	del->op.done = req_on_del;
-	r = store_bucket_delete(rq->rs->env.store, rq->target.bucket, rq->target.bucket_len, del);
-	return r < 0 ? bucket_failed(rq, r) : req_await_commit(rq, r, "bucket", bucket_done);
+	if (t->op == OP_CREATE_BUCKET) {
+		create_tags_spec(rq, &spec);
+		r = store_bucket_create_as(p, t->bucket, t->bucket_len, &spec, del);
+	} else {
+		r = store_bucket_delete(p, t->bucket, t->bucket_len, del);
+	}
+	if (r < 0)
+		return bucket_failed(rq, r, may_purge);
+	return req_await_commit(rq, r, "bucket", may_purge ? bucket_done : bucket_done_again);
+}
+
+static enum verdict
+change_again(struct req *rq)
+{
+	return change_bucket(rq, false);
 }
 
 enum verdict
 bucket_start(struct req *rq)
 {
-	struct store_port *p = rq->rs->env.store;
-	const struct target *t = &rq->target;
-	struct store_bucket_spec spec = { .copies = t->copies };
-	struct store_del *del;
 	const char *why = NULL;
 	enum fault f;
-	int r;
 
-	if (t->op == OP_HEAD_BUCKET)
+	if (rq->target.op == OP_HEAD_BUCKET)
 		return req_need_bucket(rq, req_reply_step);
-	del = req_del_part(rq);
-	if (!del)
+	if (!req_del_part(rq))
 		return req_fail(rq, FAULT_BUSY, NULL);
-	if (t->op != OP_CREATE_BUCKET)
-		return remove_bucket(rq);
-	f = create_parse(rq, &why);
-	if (f != FAULT_NONE)
-		return req_fail(rq, f, why);
-	create_tags_spec(rq, &spec);
-	del->op.done = req_on_del;
-	r = store_bucket_create_as(p, t->bucket, t->bucket_len, &spec, del);
-	if (r < 0)
-		return bucket_failed(rq, r);
-	return req_await_commit(rq, r, "bucket", bucket_done);
+	if (rq->target.op == OP_CREATE_BUCKET) {
+		f = create_parse(rq, &why);
+		if (f != FAULT_NONE)
+			return req_fail(rq, f, why);
+	}
+	return change_bucket(rq, true);
 }
 
 /* "17/100"; "17" where there is no bound. */

@@ -86,6 +86,7 @@ struct subres_job {
 	int tries;
 	step_fn read; /* where another try begins */
 };
+_Static_assert(sizeof(struct subres_job) <= REQ_JOB_BYTES, "bucket.c takes a large job in addition");
 
 static enum verdict subres_read(struct req *rq);
 

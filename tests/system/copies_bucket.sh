@@ -78,6 +78,27 @@ mb two --copies 1 -q || fail "gantry mb changes an empty one"
 assert_eq "$(copies two)" 1
 assert_status PUT /two 200 -H 'x-gantry-copies: 2'
 
+# Objects that have expired are removed first, more than one list has, also for a request with tags; another object keeps the number.
+create='<CreateBucketConfiguration><Tags><Tag><Key>a</Key><Value>b</Value></Tag></Tags></CreateBucketConfiguration>'
+expiring() {
+	local urls
+	mapfile -t urls < <(seq -f "$URL_S3/gone/key-%.0f" 40)
+	curl -sS --fail -X PUT -H 'x-gantry-ttl: 1' -d bytes "${urls[@]}" >"$T/out" || fail "x-gantry-ttl: $(cat "$T/out")"
+	sleep 1
+}
+assert_status PUT /gone 200 -H 'x-gantry-copies: 2' -d "$create"
+expiring
+assert_status PUT /gone 200 -H 'x-gantry-copies: 1'
+assert_eq "$(copies gone)" 1
+expiring
+assert_status PUT /gone 200 -H 'x-gantry-copies: 2' -d "$create"
+assert_eq "$(copies gone)" 2
+assert_status PUT /gone/kept 200 -d bytes
+expiring
+assert_eq "$(code_of /gone -X PUT -H 'x-gantry-copies: 1')" InvalidBucketState
+assert_status DELETE /gone/kept 204
+wait_for 20 curl_s3 /gone -X DELETE -o /dev/null
+
 # ---- said to operators, and there again after a restart
 show() { "$BUILD/gantry" --admin "$T/admin.sock" bucket show "$@"; }
 # Bytes count once for each copy, after a restart as before.
