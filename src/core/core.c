@@ -178,7 +178,8 @@ cores_start(const struct core_env *env, struct cores **ret_cores, char *err, siz
 	if (rc < 0)
 		snprintf(err, err_len, "the table of client addresses: %s (limits.connections)",
 			 strerror(-rc));
-	if (rc == 0 && (rc = ttl_queue_new(TTL_QUEUE_MAX, TTL_QUEUE_BYTES, &cs->ttl)) < 0)
+	if (rc == 0 && (rc = ttl_queue_new(TTL_QUEUE_MAX, TTL_QUEUE_BYTES,
+					   cs->store && store_had_no_expiry(cs->store), &cs->ttl)) < 0)
 		snprintf(err, err_len, "the queue of objects that expire: %s", strerror(-rc));
 	if (rc == 0)
 		rc = listen_open(cs, env->listen_fds, err, err_len);

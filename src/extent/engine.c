@@ -227,8 +227,10 @@ extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_r
 int
 extent_serve(struct store *store, char *err, size_t err_len)
 {
-	int e = helper_start(&extent_store(store)->vol->helper);
+	struct vol *vol = extent_store(store)->vol;
+	int e = helper_start(&vol->helper);
 
+	store->has_no_expiry = atomic_load(&vol->disk.records_version) < rec_version(REC_EXPIRES);
 	if (e < 0)
 		snprintf(err, err_len, "cannot start the helper thread: %s", strerror(-e));
 	return e;

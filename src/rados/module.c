@@ -329,6 +329,8 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 		rstore_free(st);
 		return e;
 	}
+	st->base.has_no_expiry =
+		atomic_load(&st->gw.format_version) < record_version(&(struct record){ .expires_ns = 1 });
 	*ret_store = &st->base;
 	return 0;
 }

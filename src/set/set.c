@@ -119,6 +119,7 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 
 	if (r == 0) {
 		s->quotas = f->quotas;
+		s->had_missing = f->missing_nr > 0;
 		memcpy(s->counter, f->counter, (size_t)f->nr);
 		set_members_begin(s, f);
 		for (int i = 0; i < SET_SLOTS; i++)
@@ -144,6 +145,17 @@ say_descriptors(const struct store_conf *conf, int error, char *err, size_t err_
 	snprintf(why, sizeof why, "%s", err[0] ? err : strerror(-error));
 	snprintf(err, err_len, "%s%s%s%s", has_disk ? "" : conf->disks.disk[0].path, has_disk ? "" : ": ",
 		 why, strstr(why, "LimitNOFILE=") ? "" : "; raise LimitNOFILE= of the unit, or ulimit -n");
+}
+
+/* Returns true if all disks are there, and none has an object with an expiry. */
+static bool
+are_without_expiry(const struct set *s)
+{
+	bool are = !s->had_missing;
+
+	for (int i = 0; i < set_engines(s); i++)
+		are &= store_had_no_expiry(set_engine(s, i));
+	return are;
 }
 
 static int
@@ -184,6 +196,7 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	s->base.can = ~0u;
 	for (int i = 0; i < set_engines(s); i++)
 		s->base.can &= store_can(set_engine(s, i));
+	s->base.has_no_expiry = are_without_expiry(s);
 	*ret_store = &s->base;
 	return r;
 }

@@ -39,6 +39,7 @@ struct set {
 	struct quota_book *quotas;   /* quota ledger, in which each engine has a counter */
 	/* index of each engine's counter in the ledger: a start gives the first one to the metadata leader */
 	uint8_t counter[STORE_DISKS_MAX];
+	bool had_missing; /* true: a disk of the map was missing at the start */
 	/* The pointers `replicas` and `recovery` are NULL if the engines cannot copy to each other. */
 	struct set_replicas *replicas;   /* state of keys with two copies (replicas.h) */
 	struct set_recovery *recovery;   /* recovery task (recovery.h) */

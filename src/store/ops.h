@@ -474,7 +474,8 @@ struct store {
 	const struct store_ops *ops;
 	struct quota_book *quotas; /* quota ledger (model/quota.h); NULL: the back end has no quotas */
 	unsigned can;              /* STORE_CAN_... bits: see store_can() */
-	_Atomic int unit_nr;       /* number of units; units are only added */
+	bool has_no_expiry;  /* true: no object has an expiry (struct store_meta) when start() returns */
+	_Atomic int unit_nr; /* number of units; units are only added */
 };
 
 /* First members of the struct store_port of every back end, set by attach(). */

@@ -13,6 +13,12 @@ store_can(const struct store *st)
 	return st->can;
 }
 
+bool
+store_had_no_expiry(const struct store *st)
+{
+	return st->has_no_expiry;
+}
+
 int
 store_snapshot(struct store *st)
 {

@@ -183,6 +183,8 @@ enum {
 };
 /* Returns STORE_CAN_... bits. Any thread may call this function. */
 unsigned store_can(const struct store *st);
+/* Returns true if the format of the store shows that no object had an expiry at the start. Any thread. */
+bool store_had_no_expiry(const struct store *st);
 
 /*
  * Starts a snapshot of every working unit, even shortly after the newest snapshot. The next start then reads

@@ -5,7 +5,7 @@
  *
  * The queue has the names of objects that expire, in the order of their expiry: every core notes the objects that it
  * writes. The queue has room for TTL_QUEUE_MAX names, and keeps those that expire first. The remover on core 0 deletes
- * what is due, on the condition that the object has expired; after the start, and when the queue has run dry after it
+ * what is due, on the condition that the object has expired; after the start (unless no object has an expiry), and when the queue has run dry after it
  * had no room, it walks over all buckets, and notes the objects that expire.
  */
 #ifndef GANTRY_WALK_TTL_H
@@ -34,8 +34,9 @@ struct ttl_name {
 	char names[]; /* bucket, key */
 };
 
-/* Makes a queue that has room for so many names and bytes. Returns 0 or -ENOMEM. */
-int ttl_queue_new(uint32_t names_max, size_t bytes_max, struct ttl_queue **ret_queue);
+/* Makes a queue that has room for so many names and bytes. has_all: no object has an expiry yet, so that no walk is
+ * wanted after the start. Returns 0 or -ENOMEM. */
+int ttl_queue_new(uint32_t names_max, size_t bytes_max, bool has_all, struct ttl_queue **ret_queue);
 void ttl_queue_free(struct ttl_queue *q);
 /* Notes an object that is due at due_ns. Of the names for which there is no room or no memory, a walk is wanted. q may
  * be NULL. */

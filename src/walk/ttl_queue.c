@@ -24,7 +24,7 @@ struct ttl_queue {
 };
 
 int
-ttl_queue_new(uint32_t names_max, size_t bytes_max, struct ttl_queue **ret_queue)
+ttl_queue_new(uint32_t names_max, size_t bytes_max, bool has_all, struct ttl_queue **ret_queue)
 {
 	struct ttl_queue *q = calloc(1, sizeof *q);
 
@@ -39,7 +39,7 @@ ttl_queue_new(uint32_t names_max, size_t bytes_max, struct ttl_queue **ret_queue
 	q->max = names_max;
 	q->bytes_max = bytes_max;
 	q->horizon_ns = UINT64_MAX;
-	q->is_incomplete = true;
+	q->is_incomplete = !has_all;
 	*ret_queue = q;
 	return 0;
 }

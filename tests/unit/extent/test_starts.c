@@ -320,6 +320,9 @@ test_expiry_version(void **state)
 	struct store_put put;
 
 	assert_int_equal(put_simple(&l, "b", "plain", 50000, 1), 0);
+	close_store();
+	open_store();
+	assert_true(store_had_no_expiry(st));
 	for (int i = 0; i < 2; i++) {
 		for (int copy = 0; copy < 2; copy++)
 			assert_int_equal(version_at(copy), i ? 5 : FMT_VERSION);
@@ -335,6 +338,7 @@ test_expiry_version(void **state)
 		open_store();
 		for (int copy = 0; copy < 2; copy++)
 			assert_int_equal(version_at(copy), 5);
+		assert_false(store_had_no_expiry(st));
 	}
 }
 

@@ -735,6 +735,7 @@ odd_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	if (e == 0 && atoi(conf->disks.disk[0].path + strlen("memory-")) < with_snapshots) {
 		(*ret_store)->can = STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB;
 		(*ret_store)->ops = conf->ops;
+		(*ret_store)->has_no_expiry = true;
 	}
 	return e;
 }
@@ -816,12 +817,14 @@ test_life(void **state)
 	with_snapshots = 1;
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
 	assert_int_equal(store_can(st), STORE_CAN_SCRUB);
+	assert_false(store_had_no_expiry(st));
 	assert_int_equal(store_snapshot(st), -EOPNOTSUPP);
 	assert_int_equal(snapshots, 0);
 	store_stop(st);
 	with_snapshots = 2;
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
 	assert_int_equal(store_can(st), STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB);
+	assert_true(store_had_no_expiry(st));
 	assert_int_equal(store_snapshot(st), 0);
 	assert_int_equal(snapshots, 2);
 	/* all are asked, and the first one's error is told */

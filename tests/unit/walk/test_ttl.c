@@ -14,6 +14,7 @@ static struct conf conf;
 static struct stats *stats;
 static struct ttl_queue *queue;
 static struct ttl *ttl;
+static bool has_all; /* the store had no object with an expiry at the start */
 
 static void
 start(uint64_t grace_ns, uint32_t room)
@@ -22,7 +23,7 @@ start(uint64_t grace_ns, uint32_t room)
 		.store = rig.port, .timers = &rig.timers, .stats = stats_core(stats, 0), .grace_ns = grace_ns
 	};
 
-	assert_int_equal(ttl_queue_new(room, 1 << 20, &queue), 0);
+	assert_int_equal(ttl_queue_new(room, 1 << 20, has_all, &queue), 0);
 	env.queue = queue;
 	assert_int_equal(ttl_new(&env, &conf, &ttl), 0);
 }
@@ -47,6 +48,7 @@ setup(void **state)
 	assert_int_equal(stats_new(1, &names, &stats), 0);
 	memset(&conf, 0, sizeof conf);
 	conf.lifecycle.rate = 1000;
+	has_all = false;
 	make_bucket("bkt");
 	return 0;
 }
@@ -130,7 +132,7 @@ test_queue(void **state)
 	uint64_t last = 0, nr = 0;
 	struct ttl_name *n;
 
-	assert_int_equal(ttl_queue_new(64, 1 << 20, &queue), 0);
+	assert_int_equal(ttl_queue_new(64, 1 << 20, false, &queue), 0);
 	assert_true(ttl_queue_wants_walk(queue)); /* nothing is known of the objects that were there */
 	ttl_queue_walks(queue);
 	assert_false(ttl_queue_wants_walk(queue));
@@ -175,7 +177,7 @@ test_queue_bytes(void **state)
 {
 	static char key[1024];
 
-	assert_int_equal(ttl_queue_new(64, 16 << 10, &queue), 0);
+	assert_int_equal(ttl_queue_new(64, 16 << 10, false, &queue), 0);
 	ttl_queue_walks(queue);
 	for (uint64_t i = 0; i < 40; i++)
 		ttl_queue_note(queue, "bkt", 3, key, sizeof key, i);
@@ -245,6 +247,20 @@ test_walks(void **state)
 	stop();
 }
 
+/* No walk after a start that has shown that no object has an expiry; the queue has what is written after it. */
+static void
+test_no_walk(void **state)
+{
+	make("unnoted", 1, false);
+	has_all = true;
+	start(0, 64);
+	make("noted", 1, true);
+	rig_pass(60 * NS_PER_S);
+	assert_int_equal(removed(), 1);
+	assert_int_equal(objects(true), 1); /* a walk would have found it */
+	stop();
+}
+
 /* A store that refuses for a while, and a list that fails: later. */
 static void
 test_later(void **state)
@@ -287,6 +303,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_noted, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_grace, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_walks, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_no_walk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
 	};
 
