@@ -4,6 +4,7 @@
  * report of fsck.  These are on files because superblocks, logs, locks, failed reads and what fsck reads of a disk are tested; set/test_mem_disks has all
  * else.
  */
+#include "extent/disk/format.h"
 #include "extent/engine.h" /* ahead of the rig, whose names it does not know */
 
 #include "disks_rig.h"
@@ -190,7 +191,7 @@ make_newer(const char *path)
 		snprintf(name, sizeof name, "%s/super%s", path, i ? "2" : "");
 		fd = open(name, O_RDWR | O_CLOEXEC);
 		assert_true(fd >= 0 && read(fd, sb, sizeof sb) == sizeof sb);
-		sb[8] += 2; /* the next one is that of copies */
+		sb[8] = FMT_VERSION_MAX + 1;
 		memset(sb + 16, 0, 8);
 		crc = crc64_nvme(0, sb, sizeof sb);
 		memcpy(sb + 16, &crc, 8);
