@@ -239,6 +239,14 @@ def _forked() -> None:
 os.register_at_fork(after_in_child=_forked)
 
 
+def _ttl(seconds: Optional[int]) -> int:
+    if seconds is None:
+        return 0
+    if not 1 <= seconds < 1 << 64:
+        raise ValueError(f"a ttl of {seconds}")
+    return seconds
+
+
 def _ms(seconds: Optional[float]) -> int:
     if not seconds:
         return 0
@@ -488,6 +496,7 @@ class Client:
         if_match: Optional[str] = None,
         if_none_match: Optional[str] = None,
         content_type: Optional[str] = None,
+        ttl: Optional[int] = None,
         timeout: Optional[float] = None,
     ) -> _abi.Request:
         return _abi.Request(
@@ -497,6 +506,7 @@ class Client:
             if_match=_text(if_match),
             if_none_match=_text(if_none_match),
             content_type=_text(content_type),
+            ttl_s=_ttl(ttl),
             timeout_ms=_ms(timeout),
         )
 
@@ -511,6 +521,7 @@ class Client:
         content_type: Optional[str] = None,
         if_match: Optional[str] = None,
         if_none_match: Optional[str] = None,
+        ttl: Optional[int] = None,
         rdma: bool = True,
         timeout: Optional[float] = None,
     ) -> Result:
@@ -518,6 +529,7 @@ class Client:
 
         checksum       computes a CRC64NVME here, which the server verifies and keeps
         if_match       only over an object with this ETag; if_none_match="*": only where there is none
+        ttl            seconds after which the object expires (x-gantry-ttl)
         rdma           False: this one over HTTP
         """
         url = self.url(key)
@@ -527,12 +539,19 @@ class Client:
             if_match=if_match,
             if_none_match=if_none_match,
             content_type=content_type,
+            ttl=ttl,
             timeout=timeout,
         )
         with Memory(buffer) as memory:
             if memory.nbytes > self.split_above and not self._scality:
                 upload = Upload(
-                    self, url, checksum=checksum, content_type=content_type, rdma=rdma, timeout=timeout
+                    self,
+                    url,
+                    checksum=checksum,
+                    content_type=content_type,
+                    ttl=ttl,
+                    rdma=rdma,
+                    timeout=timeout,
                 )
                 return self._put_parts(upload, memory, if_match, if_none_match)
             return self._move(self._lib.gantry_put, url, memory, 0, memory.nbytes, request=request)
@@ -675,11 +694,12 @@ class Client:
         source_if_match: Optional[str] = None,
         if_match: Optional[str] = None,
         if_none_match: Optional[str] = None,
+        ttl: Optional[int] = None,
         timeout: Optional[float] = None,
     ) -> Result:
         """Copies an object, with its metadata, to another key or bucket of the same server; its bytes do not
-        leave that."""
-        request = self._request(if_match=if_match, if_none_match=if_none_match, timeout=timeout)
+        leave that.  ttl: seconds after which the copy expires; without it the copy does not expire."""
+        request = self._request(if_match=if_match, if_none_match=if_none_match, ttl=ttl, timeout=timeout)
         request.source_if_match = _text(source_if_match)
         return self._call(self._lib.gantry_copy, self.url(key), self.url(source).encode(), request=request)
 
@@ -912,6 +932,7 @@ class Upload:
         *,
         checksum: bool = False,
         content_type: Optional[str] = None,
+        ttl: Optional[int] = None,
         rdma: bool = True,
         timeout: Optional[float] = None,
     ) -> None:
@@ -920,7 +941,7 @@ class Upload:
         self._words: Dict[str, Any] = {"checksum": checksum, "rdma": rdma, "timeout": timeout}
         self._parts: Dict[int, Result] = {}
         buffer = ctypes.create_string_buffer(_abi.UPLOAD_ID_MAX)
-        request = client._request(content_type=content_type, **self._words)
+        request = client._request(content_type=content_type, ttl=ttl, **self._words)
         self._begun = client._call_bare(client._lib.gantry_upload_begin, url, ctypes.byref(request), buffer)
         self.id = buffer.value
 

@@ -231,6 +231,21 @@ class Rdma(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "empty"):
             self.c.register(b"")
 
+    def test_ttl(self):
+        self.c.put("ttl", b"one", ttl=500)
+        self.assertIn(int(self.c.headers("ttl")["x-gantry-expires"]), range(400, 501))
+        self.c.copy("ttl", "ttl-copy", ttl=100)
+        self.assertIn(int(self.c.headers("ttl-copy")["x-gantry-expires"]), range(1, 101))
+        self.c.copy("ttl", "ttl-copy")
+        self.assertNotIn("x-gantry-expires", self.c.headers("ttl-copy"))
+        self.c.put("ttl", b"two")
+        self.assertNotIn("x-gantry-expires", self.c.headers("ttl"))
+        for bad in 0, -1:
+            with self.assertRaisesRegex(ValueError, "a ttl of"):
+                self.c.put("ttl", b"three", ttl=bad)
+        for key in "ttl", "ttl-copy":
+            self.c.delete(key)
+
     def test_conditions(self):
         first = self.c.put("cond", b"one", if_none_match="*")
         with self.assertRaises(gantry.PreconditionFailed) as e:
@@ -360,7 +375,7 @@ class Rdma(unittest.TestCase):
             require_rdma=self.path == "rdma",
             **self.words,
         ) as c:
-            r = c.put("parts", data, checksum=True, content_type="text/x-parts")
+            r = c.put("parts", data, checksum=True, content_type="text/x-parts", ttl=500)
             self.way(r, len(data))
             self.assertRegex(r.etag, '-4"$')
             self.assertEqual(r.object_size, len(data))
@@ -370,6 +385,7 @@ class Rdma(unittest.TestCase):
             self.assertTrue(stat.checksum)
             self.assertTrue(c.get("parts", checksum=True).result.checksum_verified)
             self.assertEqual(c.headers("parts")["content-type"], "text/x-parts")
+            self.assertIn(int(c.headers("parts")["x-gantry-expires"]), range(400, 501))
             buffer = bytearray(data[::-1])
             with c.register(buffer):
                 self.way(c.put("parts", buffer, if_match=r.etag), len(data))
