@@ -3,7 +3,7 @@
 # x-gantry-ttl: an object is absent from its expiry on, for GET, HEAD, lists, copies, conditions and the removal of its bucket; usage, quota
 # and /metrics follow within ten seconds; uploads, copies and forms have the header, too; a restart in between changes nothing.
 . "$(dirname "$0")/lib.sh"
-NO_NIC=1 RDMA='{ devices: none }' BUCKETS='bkt small other'
+BUCKETS='bkt small other'
 start_daemon
 put() { curl_s3 "$1" -X PUT --data-binary "${3:-bytes}" ${2:+-H "x-gantry-ttl: $2"} -o /dev/null "${@:4}"; }
 refused() { # VALUE: 400 InvalidArgument, with the name of the header
@@ -107,6 +107,17 @@ assert_match "$(gantry stat "$URL_S3/bkt/cli")" 'x-gantry-expires +(200|19[0-9])
 gantry --quiet cp --ttl 100 "$URL_S3/bkt/cli" "$URL_S3/bkt/cli2" || fail 'gantry cp --ttl'
 left=$(expires /bkt/cli2)
 [ -n "$left" ] && [ "$left" -le 100 ] || fail "gantry cp --ttl: $left"
+# by RDMA
+bytes pattern:1 3000000 >"$T/body"
+assert_match "$(gantry --json --require-rdma put --ttl 4 "$T/body" "$URL_S3/bkt/rdma")" '"path":"rdma"'
+gantry --quiet --require-rdma get "$URL_S3/bkt/rdma" "$T/back" || fail 'gantry get by RDMA'
+assert_same "$T/body" "$T/back"
+left=$(expires /bkt/rdma)
+[ -n "$left" ] && [ "$left" -le 4 ] || fail "gantry put --ttl by RDMA: $left"
+wait_for 20 gone /bkt/rdma
+rc=0
+gantry --quiet --require-rdma get "$URL_S3/bkt/rdma" "$T/back2" 2>"$T/err" || rc=$?
+[ $rc -ne 0 ] && [ ! -s "$T/back2" ] || fail "gantry get of an expired object by RDMA: $rc"
 
 # ---- a quota has room again ----
 put /small/a 1

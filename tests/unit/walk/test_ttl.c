@@ -261,6 +261,26 @@ test_no_walk(void **state)
 	stop();
 }
 
+/* A hundred objects that expire within a second are removed, and count no longer, ten seconds later. */
+static void
+test_hundred(void **state)
+{
+	char key[16];
+
+	start(0, 64);
+	rig_pass(2 * NS_PER_S);
+	for (int i = 0; i < 100; i++) {
+		snprintf(key, sizeof key, "k%03d", i);
+		make(key, 5, true);
+		rig_pass(10 * NS_PER_MS);
+	}
+	assert_int_equal(objects(true), 100);
+	rig_pass(14 * NS_PER_S);
+	assert_int_equal(objects(true), 0);
+	assert_int_equal(removed(), 100);
+	stop();
+}
+
 /* A store that refuses for a while, and a list that fails: later. */
 static void
 test_later(void **state)
@@ -304,6 +324,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_grace, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_walks, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_no_walk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_hundred, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
 	};
 
