@@ -65,6 +65,24 @@ is_for_later(int r)
 	return r == -EAGAIN || r == -EXDEV || r == -ENOSPC || r == -ECANCELED || r == -ENOMEM;
 }
 
+/* Returns true for an error of a disk that is missing or has failed. */
+static bool
+is_of_disk(int r)
+{
+	return r == -EROFS || r == -ENODEV || r == -EIO;
+}
+
+/* Wants a walk, not at once. Further errors do not delay it. */
+static void
+walk_later(struct ttl *t)
+{
+	uint64_t now = clock_ns();
+
+	if (t->rest_ns <= now)
+		t->rest_ns = now + REST_NS;
+	ttl_queue_missed(t->env.queue);
+}
+
 static void
 removed(struct removal *rm, int r)
 {
@@ -78,6 +96,8 @@ removed(struct removal *rm, int r)
 	} else if (is_for_later(r)) {
 		ttl_queue_note(t->env.queue, n->names, n->bucket_len, key, n->key_len,
 			       age_clock_ns() - t->env.grace_ns + AGAIN_NS);
+	} else if (is_of_disk(r)) {
+		walk_later(t);
 	}
 	free(n);
 	rm->name = NULL;
@@ -163,8 +183,7 @@ ended(struct walk *w, const char *why)
 	log_info("expired objects: %s%.*s%s%s; the walk ends here, and another one begins later",
 		 w->bucket_len ? "bucket " : "", (int)w->bucket_len, w->bucket, w->bucket_len ? ": " : "",
 		 why);
-	t->rest_ns = clock_ns() + REST_NS;
-	ttl_queue_missed(t->env.queue);
+	walk_later(t);
 }
 
 static void

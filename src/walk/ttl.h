@@ -5,8 +5,9 @@
  *
  * The queue has the names of objects that expire, in the order of their expiry: every core notes the objects that it
  * writes. The queue has room for TTL_QUEUE_MAX names, and keeps those that expire first. The remover on core 0 deletes
- * what is due, on the condition that the object has expired; after the start (unless no object has an expiry), and when the queue has run dry after it
- * had no room, it walks over all buckets, and notes the objects that expire.
+ * what is due, on the condition that the object has expired. It walks over all buckets, and notes the objects that
+ * expire: after the start (unless no object has an expiry), when the queue has run dry after it had no room, and a
+ * minute after a disk has refused a removal.
  */
 #ifndef GANTRY_WALK_TTL_H
 #define GANTRY_WALK_TTL_H

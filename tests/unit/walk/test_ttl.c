@@ -325,6 +325,26 @@ test_later(void **state)
 	stop();
 }
 
+/* A disk that fails and comes back: a walk finds what could not be removed. */
+static void
+test_failed(void **state)
+{
+	static const int errors[] = { -EROFS, -ENODEV, -EIO };
+
+	start(0, 64);
+	rig_pass(2 * NS_PER_S);
+	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+		mem_store_fail(rig.store, MEM_DELETE, errors[i], 0, 1);
+		make("soon", 1, true);
+		rig_pass(3 * NS_PER_S);
+		assert_int_equal(objects(true), 1);
+		rig_pass(70 * NS_PER_S);
+		assert_int_equal(objects(true), 0);
+		assert_int_equal(removed(), i + 1);
+	}
+	stop();
+}
+
 int
 main(void)
 {
@@ -337,6 +357,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_no_walk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hundred, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_failed, setup, teardown),
 	};
 
 	return cmocka_run_group_tests_name("ttl", tests, NULL, NULL);
