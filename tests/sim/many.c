@@ -1707,9 +1707,10 @@ live(bool calm)
 	}
 	if (!calm && prof.eio_write && one_in(2))
 		may_fail();
-	if (!calm && one_in(prof.lacks)) {
-		/* A page that went bad in free space stays so if the kernel does not write it: a start cannot tell it from one that counts. */
-		lacking = 1u << below((uint32_t)prof.disks) & ~pairs_rotten();
+	/* While bytes of one disk are rotten no other disk misses a change: the data of a part, of which the upload is then completed on
+	 * the first disk alone, would have the rotten copy only. */
+	if (!calm && !pairs_rotten() && one_in(prof.lacks)) {
+		lacking = 1u << below((uint32_t)prof.disks);
 		simdisk_short = lacking;
 	}
 	if (lacking)
