@@ -87,6 +87,13 @@ may_key(const struct identity *id, enum auth_right right, const struct target *t
 	return auth_may(id, right, t->bucket, t->bucket_len, t->key, t->key_len);
 }
 
+/* An expiry is a deletion that is asked for in advance. */
+static bool
+may_write(const struct identity *id, const struct target *t)
+{
+	return may_key(id, AUTH_WRITE, t) && (!t->ttl_s || may_key(id, AUTH_DELETE, t));
+}
+
 bool
 auth_allows(const struct identity *id, const struct target *t)
 {
@@ -111,9 +118,9 @@ auth_allows(const struct identity *id, const struct target *t)
 			break;
 		return auth_may(id, AUTH_READ, t->copy->bucket, t->copy->bucket_len, t->copy->key,
 				t->copy->key_len) &&
-		       may_key(id, AUTH_WRITE, t);
+		       may_write(id, t);
 	case RIGHT_WRITE_KEY:
-		return may_key(id, AUTH_WRITE, t);
+		return may_write(id, t);
 	case RIGHT_REPLACE_KEY:
 		return may_key(id, AUTH_REPLACE, t);
 	case RIGHT_DELETE_KEY:
@@ -154,6 +161,7 @@ auth_denial_of(const struct identity *id, const struct target *t)
 			   right == RIGHT_DELETE_KEY      ? AUTH_DELETE
 			   : right == RIGHT_REPLACE_KEY   ? AUTH_REPLACE
 			   : right == RIGHT_DELETE_BUCKET ? AUTH_DELETE_BUCKET
+			   : t->ttl_s                     ? AUTH_DELETE
 							  : AUTH_WRITE,
 			   t->bucket, t->bucket_len, t->key, t->key_len);
 }

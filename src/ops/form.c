@@ -223,6 +223,8 @@ judge(struct req *rq, struct form_job *j, const char **ret_why)
 		*ret_why = "The access key has no grant for this.";
 		f = FAULT_ACCESS_DENIED;
 	}
+	if (f == FAULT_NONE && t->ttl_s && !may_key(rq, AUTH_DELETE, t->key, t->key_len))
+		f = why_not_key(rq, AUTH_DELETE, t->key, t->key_len);
 	return f;
 }
 

@@ -27,11 +27,20 @@ short=$(($(date +%s) + 4))
 head -c 2000000 /dev/urandom >"$T/body"
 
 # ---- by RDMA, as gantry does
-by_rdma() { (eval "$(cat "$T/$1")" && nic "$BUILD/gantry" --require-rdma -q put "$T/body" "http://$SIGNED/bkt/$2") 2>"$T/err"; }
+by_rdma() { (eval "$(cat "$T/$1")" && nic "$BUILD/gantry" --require-rdma -q put "${@:3}" "$T/body" "http://$SIGNED/bkt/$2") 2>"$T/err"; }
 by_rdma once rdma || fail "a new object by RDMA: $(cat "$T/err")"
 ! by_rdma once rdma || fail "overwritten by RDMA"
 grep -qF "The object exists, and the access key may not change existing objects (no_overwrite)." "$T/err" || fail "$(cat "$T/err")"
 by_rdma keep rdma || fail "overwriting by RDMA with no_delete alone: $(cat "$T/err")"
+
+# An expiry is a deletion: of a new object, of one that exists, of a copy and of an upload.
+! by_rdma keep ttl --ttl 60 || fail "an expiry with no_delete"
+grep -qF "The access key may not delete (no_delete)." "$T/err" || fail "$(cat "$T/err")"
+ttl() { (eval "$(cat "$T/keep")" && "$BUILD/tools/s3sign" -s "$SIGNED" -k "$AWS_ACCESS_KEY_ID" -p "$AWS_SECRET_ACCESS_KEY" "$@" x-gantry-ttl:60); }
+assert_match "$(ttl -b "$T/body" PUT /bkt/rdma 2>&1)" '^403' "an expiry of an object that exists"
+assert_match "$(ttl -m empty PUT /bkt/copy x-amz-copy-source:/bkt/rdma 2>&1)" '^403' "an expiry of a copy"
+assert_match "$(ttl -m empty POST '/bkt/rdma?uploads' 2>&1)" '^403' "an expiry of an upload"
+assert_match "$(ttl -m empty GET /bkt/rdma 2>&1)" '^200' "a GET with a header without effect"
 
 # ---- over HTTP, as boto3 does
 /usr/bin/python3 "$ROOT/tests/system/conditions.py" "http://$SIGNED" "$PROXIED" "$T" || fail "conditions.py"
