@@ -224,7 +224,7 @@ also_off(enum sim_rule rule)
 static uint64_t
 hunt_from(enum sim_rule rule)
 {
-	return rule == SIM_TABLE_IN_BOTH ? 2420 : rule == SIM_GATE_FORWARD ? 5970 : 0;
+	return rule == SIM_TABLE_IN_BOTH ? 4100 : rule == SIM_GATE_FORWARD ? 28900 : 0;
 }
 
 static void
