@@ -8,7 +8,7 @@ ROWOBJ := $(patsubst src/%.c,$(O)/row/src/%.o,$(filter-out src/rados/io/helper.c
 $(O)/row/src/%.o: src/%.c $(O)/flags
 	@mkdir -p $(@D)
 	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $< (row)")
-	$(Q)$(CC) $(ALL_CPPFLAGS) -DRECORD_DEF_MORE='"tests/unit/model/row.def"' $(ALL_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(ALL_CPPFLAGS) -DRECORD_DEF_MORE='"tests/unit/rados/row.def"' $(ALL_CFLAGS) -c -o $@ $<
 $(O)/unit/rados/test_format: $(ROWOBJ)
 ALLOBJ += $(ROWOBJ)
 endif

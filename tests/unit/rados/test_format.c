@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The version of the format of the pools, with a store on RADOS that knows a further field (tests/unit/model/row.def): pools of the
+ * The version of the format of the pools, with a store on RADOS that knows a further field (tests/unit/rados/row.def): pools of the
  * version before it keep their records, `gantryd --upgrade` raises them while the gateway runs, and gateways of earlier and later
  * versions are refused. The cluster is in memory (tests/fake/librados.h).
  */
-#define RECORD_DEF_MORE "tests/unit/model/row.def"
+#define RECORD_DEF_MORE "tests/unit/rados/row.def"
 #include "rados/io/codec.h"
 #include "rados/rados.h"
 #include "tests/fake/librados.h"
