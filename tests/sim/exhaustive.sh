@@ -5,4 +5,4 @@
 cd "$(dirname "$0")/../.." || exit 2
 sim=${BUILD:-build/release}/sim/sim
 "$sim" --exhaustive --many --sample "${SAMPLE:-16}" || exit 1
-exec "$sim" --exhaustive --secs "${SECS:-5}"
+exec "$sim" --exhaustive --secs "${SECS:-1}"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# SIGKILL in the middle of load, ROUNDS times, or for SECS seconds (default: 8 times, or what begins within 100 s, since sanitizers
+# SIGKILL in the middle of load, ROUNDS times, or for SECS seconds (default: 6 times, or what begins within 100 s, since sanitizers
 # take their time), in the order that SEED= decides.
 #
 # Each round six clients write beside each other, on both dialects and both wires: new objects by token and over HTTP, others in the
@@ -14,7 +14,7 @@ MORE=$'limits: { s3_progress: 30s, s3_total: 30s, scality_total: 30s }'
 DISK_SIZE=$((${COPIES:-1} > 1 ? 2048 / 3 : 4096))MiB
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-if [ -n "${SECS:-}" ]; then ROUNDS=1000000; elif [ -n "${ROUNDS:-}" ]; then SECS=86400; else ROUNDS=8 SECS=100; fi
+if [ -n "${SECS:-}" ]; then ROUNDS=1000000; elif [ -n "${ROUNDS:-}" ]; then SECS=86400; else ROUNDS=6 SECS=100; fi
 SEED=${SEED:-$(date +%s)}
 RANDOM=$((SEED % 32768))
 echo "SEED=$SEED"

@@ -86,7 +86,7 @@ class Worker(threading.Thread):
         return f"t{self.nr}/k{i:03d}"
 
     def put(self, key):
-        size = self.rnd.choice([3, 200, 3000, 20000, 70000, 300000, 1500000])
+        size = self.rnd.choice([3, 200, 3000, 20000, 70000, 300000, 700000])
         data = body_of(self.rnd, size)
         digest = hashlib.md5(data).hexdigest()
         self.wrote(key, self.c.ask("PUT", f"/{BUCKET}/{key}", data), digest)

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Several large objects at once on a disk whose segments are still being made: chunks fill while earlier pieces wait for space.
-# Segments of 128 MiB, and objects of a quarter of a segment to two.
-DISK_SIZE=1920MiB
+# Segments of 64 MiB, and objects of a quarter of a segment to two.
+DISK_SIZE=960MiB
 # Some 25 MB/s are enough.
 MORE='limits: { idle: 1800s, s3_progress: 60s, s3_total: 200s }'
 . "$(dirname "$0")/lib.sh"
 start_daemon
 mkdir "$T/in" "$T/out"
 i=0
-for m in 128 256 32 128 256 32 32; do
+for m in 64 128 16 64 128 16 16; do
 	i=$((i + 1))
 	bytes "pattern:$i" "${m}M" >"$T/in/f$i"
 	echo "in/f$i"
