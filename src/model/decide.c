@@ -368,7 +368,7 @@ decide_key(struct decision *d)
 		return decide_set_attrs(d);
 	case MODEL_CREATE_UPLOAD:
 		d->answer->usage = model_usage(MODEL_UPLOAD, &d->op->size_bytes, NULL);
-		return 0;
+		return op->version && op->version != d->bucket.version ? -ESTALE : 0;
 	case MODEL_PUT_PART:
 		return decide_put_part(d);
 	case MODEL_COMPLETE:

@@ -86,7 +86,8 @@ struct model_op {
 	/* PUT, DELETE, COMPLETE: precondition; NULL: none */
 	const struct store_pre *pre;
 	/* SET_ATTRS: version that the object must have, or 0: any version. SET_BUCKET_ATTRS: version that the
-	 * attributes must have, or 0: there must be none, or STORE_VERSION_ANY. */
+	 * attributes must have, or 0: there must be none, or STORE_VERSION_ANY. CREATE_UPLOAD: version that the
+	 * bucket must have, or 0: any version. */
 	uint64_t version;
 	uint64_t size_bytes; /* PUT, PUT_PART: size of the object or part */
 	/* objects, uploads, parts: number of copies for which the key was placed; 0: not checked.

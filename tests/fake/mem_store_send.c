@@ -146,6 +146,7 @@ struct send {
 	enum step step;
 	struct version *v;    /* new record of the target */
 	struct mem_upload *u; /* likewise */
+	uint64_t born_ns;     /* creation time of the bucket in both engines, for a new upload */
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	uint32_t number;
 	bool has_bytes; /* the target has the bytes of v */
@@ -265,6 +266,12 @@ find_part(struct send *sd, const struct mem_upload *from, const struct mem_uploa
 static int
 find_upload(struct send *sd, struct mem_store *from, struct mem_store *to)
 {
+	const struct version *b = from ? mem_bucket(from, sd->like) : NULL, *next = mem_bucket(to, sd->like);
+
+	/* Uploads of another bucket of the same name count as absent. */
+	if (!b || !next || b->mtime_ns != next->mtime_ns)
+		from = NULL;
+	sd->born_ns = from ? b->mtime_ns : 0;
 	for (struct mem_upload *u = from ? from->uploads : NULL; u; u = u->next) {
 		struct mem_upload *there = is_of_key(sd, u) ? upload_of(sd, to, u->id) : NULL;
 		int e;
@@ -385,6 +392,10 @@ step_work(struct mem_store *st, struct job *j)
 			mem_index_remove(st, object_of(sd, st));
 		break;
 	case STEP_MAKE_UPLOAD:
+		if (b->mtime_ns != sd->born_ns) {
+			j->result = -ESTALE;
+			break;
+		}
 		/* A new version, above those of the source, of which its upload IDs are made, and of the bucket here. */
 		if (sd->u->number > st->number)
 			st->number = sd->u->number;

@@ -117,13 +117,34 @@ stop(void)
 
 /* ---- operations ---- */
 
+#define BORN_NS 1234567
+
 static int
-bucket(int i, const char *name, unsigned copies)
+bucket(int i, const char *name, unsigned copies, uint64_t born_ns)
 {
 	const struct store_change c = { .act = ACT_MAKE_BUCKET,
 					.key = { .bucket = name, .bucket_len = (uint16_t)strlen(name) },
 					.copies = copies,
-					.ctime_ns = 1234567 };
+					.ctime_ns = born_ns };
+	struct store_del op;
+
+	return STORE_DO(user, &op.op, at(i)->ops->apply(at(i), &c, &op.op));
+}
+
+static int
+remove_bucket(int i, const char *name)
+{
+	struct store_del op;
+
+	return STORE_DO(user, &op.op, store_bucket_delete(at(i), name, strlen(name), &op));
+}
+
+static int
+gate(int i, const char *name, enum store_gate gate)
+{
+	const struct store_change c = { .act = ACT_GATE_BUCKET,
+					.key = { .bucket = name, .bucket_len = (uint16_t)strlen(name) },
+					.gate = gate };
 	struct store_del op;
 
 	return STORE_DO(user, &op.op, at(i)->ops->apply(at(i), &c, &op.op));
@@ -370,8 +391,8 @@ setup(void **state)
 	make_disks();
 	start(&all, &none);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(bucket(i, BUCKET, 1), 0);
-		assert_int_equal(bucket(i, PAIRED, 2), 0);
+		assert_int_equal(bucket(i, BUCKET, 1, BORN_NS), 0);
+		assert_int_equal(bucket(i, PAIRED, 2, BORN_NS), 0);
 	}
 	return 0;
 }
@@ -627,6 +648,56 @@ test_send_uploads(void **state)
 	must_be_same(k);
 	assert_int_equal(look(B, k, &s), 0);
 	assert_int_equal(s.size_bytes, 300);
+}
+
+/* The source has not seen that the bucket was removed, and made again: its uploads are those of the removed bucket. Versions
+ * of both engines are alike, so only the creation time shows it. */
+static void
+test_send_bucket_again(void **state)
+{
+	struct store_key k = key_of(BUCKET, "k"), two = key_of(PAIRED, "k");
+	uint8_t id[STORE_UPLOAD_ID_BYTES], id_two[STORE_UPLOAD_ID_BYTES];
+
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(put(A, key_of(BUCKET, "raises versions"), NULL, 0, 5, 'x'), 0);
+	assert_int_equal(create(A, k, id), 0);
+	assert_int_equal(put(A, k, id, 1, 300, 'p'), 0);
+	assert_int_equal(create(A, two, id_two), 0);
+	assert_int_equal(send(k), 0);
+	assert_int_equal(upload_stat(B, k, id), 0);
+	for (int round = 0; round < 2; round++) {
+		/* removed; removed and made again */
+		assert_int_equal(round ? bucket(B, BUCKET, 1, 2 * BORN_NS) : remove_bucket(B, BUCKET), 0);
+		assert_int_equal(round ? bucket(B, PAIRED, 2, 2 * BORN_NS) : remove_bucket(B, PAIRED), 0);
+		assert_int_equal(send(k), 0);
+		assert_int_equal(send_hint(A, B, k, id, false, false), 0);
+		assert_int_equal(send(two), 0);
+		assert_int_equal(send_hint(A, B, two, id_two, false, false), 0);
+		assert_int_equal(upload_stat(B, k, id), round ? -ENOENT : -ENXIO);
+		assert_int_equal(upload_stat(B, two, id_two), round ? -ENOENT : -ENXIO);
+		assert_int_equal(send_hint(A, B, two, id_two, false, true), -ESTALE);
+	}
+}
+
+/* The same while an upload is on its way: it waits at the gate of the bucket that is removed. */
+static void
+test_send_bucket_meanwhile(void **state)
+{
+	struct store_key k = key_of(BUCKET, "k");
+	uint8_t id[STORE_UPLOAD_ID_BYTES];
+	int r;
+
+	assert_int_equal(create(A, k, id), 0);
+	assert_int_equal(gate(B, BUCKET, GATE_CLOSE_EMPTY), 0);
+	memset(&sent, 0, sizeof sent);
+	sent = (struct store_send){ .key = k, .buf = &buf };
+	store_user_begin(user, &sent.op);
+	r = ops->send(at(A), at(B), &sent);
+	assert_int_equal(remove_bucket(B, BUCKET), 0);
+	assert_int_equal(bucket(B, BUCKET, 1, 2 * BORN_NS), 0);
+	assert_int_equal(gate(B, BUCKET, GATE_OPEN), 0);
+	assert_int_equal(store_user_wait(user, &sent.op, r), -EAGAIN);
+	assert_int_equal(upload_stat(B, k, id), -ENOENT);
 }
 
 static uint64_t
@@ -1006,7 +1077,7 @@ test_bucket_copies(void **state)
 	struct store_bucket_set set;
 	struct store_del op;
 
-	assert_int_equal(bucket(A, name, 1), 0);
+	assert_int_equal(bucket(A, name, 1, BORN_NS), 0);
 	assert_int_equal(STORE_DO(user, &set.op,
 				  store_bucket_set_attrs(at(A), name, strlen(name), STORE_VERSION_ANY, "tags",
 							 4, &set)),
@@ -1039,6 +1110,8 @@ member_contract_run(const struct member_contract *c)
 		cmocka_unit_test_setup_teardown(test_send, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_send_own, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_send_uploads, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_send_bucket_again, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_send_bucket_meanwhile, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_pace, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_repair_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_walk, setup, teardown),

@@ -104,8 +104,9 @@ struct commit {
 	struct quota_hold *hold;
 	struct rec_view view;
 	struct store_pre pre;
-	uint64_t want_version; /* required version: ATTRS (0: any), BUCKET_ATTRS (of view.key) */
-	const void *attrs;     /* ATTRS: the new attributes */
+	/* required version: ATTRS (0: any), BUCKET_ATTRS (of view.key), UPLOAD_MAKE (of the bucket; 0: any) */
+	uint64_t want_version;
+	const void *attrs; /* ATTRS: the new attributes */
 	uint32_t attrs_len;
 	const struct store_part_ref *parts; /* COMPLETE: the parts, view.entry_nr of them */
 	uint32_t bad;

@@ -84,7 +84,8 @@ void send_submit(struct send *sd, void (*next)(struct send *sd));
 /* Removes the object from the target. */
 void send_remove_object(struct send *sd, void (*next)(struct send *sd));
 /* Makes the upload of sd->upload_key in the target, with a new version, which is later than the version of
- * the bucket. r: record of the upload in the source; NULL: the source has no record of the upload any more. */
+ * the bucket. If the bucket of the target is replaced before the commit, the transfer ends with -EAGAIN. r: record
+ * of the upload in the source; NULL: the source has no record of the upload any more. */
 void send_make_upload(struct send *sd, const struct rec *r, void (*next)(struct send *sd));
 /* Aborts the upload of sd->upload_key in the target. */
 void send_abort_upload(struct send *sd, void (*next)(struct send *sd));
@@ -110,7 +111,7 @@ void send_check(struct send *sd, struct rec *r, bool is_part, void (*next)(struc
 /* ---- send_upload.c ---- */
 
 /* Returns the record of the upload of sd->upload_key in an index (NULL: an empty index), unless the upload
- * belongs to an earlier bucket of the same name; NULL: there is no such upload. */
+ * belongs to another bucket of the same name than the bucket of the target; NULL: there is no such upload. */
 struct rec *send_get_upload(const struct send *sd, const struct tree *t);
 /* Sets sd->id, and the id in sd->upload_key. */
 void send_set_id(struct send *sd, const uint8_t *id);

@@ -114,8 +114,10 @@ void
 send_make_upload(struct send *sd, const struct rec *r, void (*next)(struct send *sd))
 {
 	struct commit *c = send_record(sd, COMMIT_UPLOAD_MAKE, REC_PUT, sd->upload_key, sd->upload_key_len);
+	const struct rec *b = tree_get(target(sd), sd->bucket_key, sd->bucket_key_len);
 
 	send_set_bucket(sd, c);
+	c->want_version = b ? b->version : 0;
 	c->view.body = BODY_NONE;
 	if (r) {
 		pin_add(sd->from->vp.vol->pins, &sd->record_pin, rec_pin_id(r));

@@ -177,19 +177,19 @@ used(const char *bucket)
 
 /* ---- buckets ---- */
 
-/* Makes a bucket with two copies. */
+/* Makes a bucket on one of the engines.  As in a set, the buckets of a name on both are one bucket: they have the same creation time. */
 static inline int
-bucket_make_two(int engine, const char *name)
+bucket_on(int engine, const char *name, unsigned copies)
 {
-	const struct store_change two = { .act = ACT_MAKE_BUCKET,
-					  .key = { .bucket = name, .bucket_len = (uint16_t)strlen(name) },
-					  .copies = 2,
-					  .ctime_ns = clock_wall_ns() };
+	const struct store_change c = { .act = ACT_MAKE_BUCKET,
+					.key = { .bucket = name, .bucket_len = (uint16_t)strlen(name) },
+					.copies = copies,
+					.ctime_ns = 1234567 };
 	struct store_del *op = calloc(1, sizeof *op);
 	int r;
 
 	op->op.done = on_put;
-	r = extent_ops.apply(port[engine], &two, &op->op);
+	r = extent_ops.apply(port[engine], &c, &op->op);
 	r = r < 0 ? r : op_wait(&l, &op->op);
 	free(op);
 	return r;

@@ -14,8 +14,8 @@ static void
 make_buckets(void)
 {
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(bucket_make(at(i), "b"), 0);
-		assert_int_equal(bucket_make_two(i, "2b"), 0);
+		assert_int_equal(bucket_on(i, "b", 1), 0);
+		assert_int_equal(bucket_on(i, "2b", 2), 0);
 	}
 }
 
@@ -171,7 +171,7 @@ test_counts(void **state)
 		obj_delete(at(A), "2b", name_of(i), NULL);
 	assert_int_equal(bucket_remove(at(A), "2b"), 0);
 	/* Nor is what is left of the one kind in the way of a bucket of the other. */
-	assert_int_equal(bucket_make(at(A), "2b"), 0);
+	assert_int_equal(bucket_on(A, "2b", 1), 0);
 	assert_int_equal(list_names(A, "2b", NULL, NULL, 10, false, &n), 0);
 	assert_int_equal(bucket_remove(at(A), "2b"), 0);
 	stop_pair();

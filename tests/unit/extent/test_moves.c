@@ -17,11 +17,11 @@ setup(void **state)
 	start_pair(&all, &none);
 	/* Their versions differ, as those of two disks do. */
 	for (int i = 0; i < 5; i++) {
-		assert_int_equal(bucket_make(at(B), "other"), 0);
+		assert_int_equal(bucket_on(B, "other", 1), 0);
 		assert_int_equal(bucket_remove(at(B), "other"), 0);
 	}
-	assert_int_equal(bucket_make(at(A), BUCKET), 0);
-	return bucket_make(at(B), BUCKET);
+	assert_int_equal(bucket_on(A, BUCKET, 1), 0);
+	return bucket_on(B, BUCKET, 1);
 }
 
 static int

@@ -266,8 +266,8 @@ test_random(void **state)
 	staying = not_those(&going);
 	make_pair(96 * MIB);
 	start_pair(&all, &none);
-	assert_int_equal(bucket_make(at(A), BUCKET), 0);
-	assert_int_equal(bucket_make(at(B), BUCKET), 0);
+	assert_int_equal(bucket_on(A, BUCKET, 1), 0);
+	assert_int_equal(bucket_on(B, BUCKET, 1), 0);
 	for (int i = 0; i < KEYS; i++)
 		snprintf(key[i].name, sizeof key[i].name, "key-%d", i);
 	for (int i = 0; i < rounds; i++) {

@@ -79,8 +79,8 @@ static void
 make_buckets(void)
 {
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(bucket_make(at(i), "b"), 0);
-		assert_int_equal(bucket_make_two(i, "2b"), 0);
+		assert_int_equal(bucket_on(i, "b", 1), 0);
+		assert_int_equal(bucket_on(i, "2b", 2), 0);
 	}
 }
 

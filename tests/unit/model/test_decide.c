@@ -232,6 +232,8 @@ uploads(void **state)
 
 	a = decide(none, (struct model_op){ .act = MODEL_CREATE_UPLOAD }, 1);
 	assert_usage(&a, 0, 0, 1);
+	decide(none, (struct model_op){ .act = MODEL_CREATE_UPLOAD, .version = 10 }, 1);
+	decide(none, (struct model_op){ .act = MODEL_CREATE_UPLOAD, .version = 9 }, -ESTALE);
 	a = decide(full(), (struct model_op){ .act = MODEL_PUT_PART, .part_number = 2, .size_bytes = 40000 },
 		   1);
 	assert_usage(&a, 0, 40000, 0);
