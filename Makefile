@@ -48,6 +48,8 @@ OPT_TESTS ?= -O0
 # Programs that only tests run have no debug information in a release build: it takes a tenth of the compiler's time and a third of the linker's.
 # DEBUG_TESTS=-g for a debugger.
 DEBUG_TESTS ?= $(if $(filter release,$(VARIANT)),-g0)
+# The others of them (the simulation, fakes, tools): -O2 takes a third more of the compiler's time, and the simulation is 4 % slower without it.
+OPT_FAKES ?= $(if $(filter release,$(VARIANT)),-O1)
 OPT-fuzz := -O2 -g -fno-omit-frame-pointer -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all
 ifeq ($(VARIANT),fuzz)
 CC := clang
@@ -105,9 +107,9 @@ FORCE:
 
 TESTOBJ := $(patsubst %.c,$(O)/%.o,$(wildcard tests/unit/*/*.c tests/fake/*.c))
 $(O)/flags-tests: FORCE
-	@mkdir -p $(@D); echo '$(OPT_TESTS) $(DEBUG_TESTS)' | cmp -s - $@ || echo '$(OPT_TESTS) $(DEBUG_TESTS)' > $@
+	@mkdir -p $(@D); echo '$(OPT_FAKES) $(OPT_TESTS) $(DEBUG_TESTS)' | cmp -s - $@ || echo '$(OPT_FAKES) $(OPT_TESTS) $(DEBUG_TESTS)' > $@
 $(O)/tests/unit/%.o $(O)/tests/cuobject/%.o $(if $(filter fuzz,$(VARIANT)),,$(O)/tests/fuzz/%.o): OPT-$(VARIANT) += $(OPT_TESTS)
-$(O)/tests/%.o $(O)/sim/%.o: OPT-$(VARIANT) += $(DEBUG_TESTS)
+$(O)/tests/%.o $(O)/sim/%.o: OPT-$(VARIANT) += $(OPT_FAKES) $(DEBUG_TESTS)
 $(patsubst %,$(O)/%.o,$(basename $(wildcard tests/*/*.c tests/*/*/*.c tests/cuobject/*.cpp))): $(O)/flags-tests
 
 # In a recipe: the folder of the target is made, and what is done is said, without a process for each of the two, of which a build has

@@ -5,10 +5,10 @@ LINK-rados/test_format := librados
 # The store on RADOS once more, with a further field of records.
 ifneq ($(RADOS),)
 ROWOBJ := $(patsubst src/%.c,$(O)/row/src/%.o,$(filter-out src/rados/io/helper.c,$(wildcard src/rados/*.c src/rados/*/*.c)))
-$(O)/row/src/%.o: src/%.c $(O)/flags
+$(O)/row/src/%.o: src/%.c $(O)/flags $(O)/flags-tests
 	@mkdir -p $(@D)
 	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $< (row)")
-	$(Q)$(CC) $(ALL_CPPFLAGS) -DRECORD_DEF_MORE='"tests/unit/rados/row.def"' $(ALL_CFLAGS) -c -o $@ $<
+	$(Q)$(CC) $(ALL_CPPFLAGS) -DRECORD_DEF_MORE='"tests/unit/rados/row.def"' $(ALL_CFLAGS) $(OPT_TESTS) $(DEBUG_TESTS) -c -o $@ $<
 $(O)/unit/rados/test_format: $(ROWOBJ)
 ALLOBJ += $(ROWOBJ)
 endif
