@@ -38,7 +38,7 @@ holds() { # EXPRESSION, of the lines of out: begin, rows, end
 }
 
 # ---- the first byte, seconds, rates; two endpoints
-says 0 --json --sizes 64k --concurrency 2 --objects 8 --time 2.2 --warm-up 0 --rounds 2 --way rdma,http --mix get --endpoints "$OTHER" "$URL_S3/bkt"
+says 0 --json --rate 100 --sizes 64k --concurrency 2 --objects 8 --time 2.2 --warm-up 0 --rounds 2 --way rdma,http --mix get --endpoints "$OTHER" "$URL_S3/bkt"
 holds "begin['rows'] == 1 and abs(begin['planned_seconds'] - 8.8) < .01 and begin['endpoints'] == ['$URL_S3', 'http://$OTHER']"
 holds "len(rows) == 2 and all(0 < r['get']['first_byte_us']['p50'] <= r['get']['latency_us']['p50'] and r['get']['first_byte_us']['p99'] <= r['get']['latency_us']['max'] for r in rows)"
 holds "all(sum(s['operations'] for s in r['series']) == r['operations'] and sum(s['bytes'] for s in r['series']) == r['bytes'] for r in rows)"
@@ -57,7 +57,7 @@ out_has "^ +http://$OTHER: [0-9.]+ objects/s, .* 0 failed$"
 out_has '^ +~: fewer than 10 requests took longer$'
 
 # ---- CSV: as many columns in each line as in the first
-says 0 --csv --sizes 4k --concurrency 2 --objects 4 --time 1.2 --warm-up 0 --mix put:1+get:2 --endpoints "$OTHER" "$URL_S3/bkt"
+says 0 --csv --rate 100 --sizes 4k --concurrency 2 --objects 4 --time 1.2 --warm-up 0 --mix put:1+get:2 --endpoints "$OTHER" "$URL_S3/bkt"
 /usr/bin/python3 - <<'END' || fail "$(cat out)"
 import csv
 lines = list(csv.reader(open("out")))
@@ -75,7 +75,7 @@ assert abs(float(get["operations_per_second"]) * float(get["seconds"]) - int(get
 END
 
 # ---- a terminal
-/usr/bin/python3 "$ROOT/tests/system/on_terminal.py" screen 100 "$BUILD/gantry" bench --sizes 4k,8k --concurrency 2 --objects 4 --time 1 --warm-up 0 --mix put "$URL_S3/bkt" >out || fail "$(cat out screen)"
+/usr/bin/python3 "$ROOT/tests/system/on_terminal.py" screen 100 "$BUILD/gantry" bench --rate 100 --sizes 4k,8k --concurrency 2 --objects 4 --time 1 --warm-up 0 --mix put "$URL_S3/bkt" >out || fail "$(cat out screen)"
 out_has '^2 rows of 1 round, which take 2 s, besides making and removing the objects$'
 grep -qE 's of 2 s \([0-9]+ %\), [12] s left: row 1 of 2, put of 4k, 2 at once' screen || fail "$(cat screen)"
 grep -qE 's of 2 s \([0-9]+ %\).*: row 2 of 2, put of 8k, 2 at once' screen || fail "$(cat screen)"
@@ -93,7 +93,7 @@ PATH=$BUILD:\$PATH sh -c "\$3" | tee "$T/of.\$2"
 END
 chmod +x ssh
 mkfifo empty
-AWS_ACCESS_KEY_ID=AKHOSTS AWS_SECRET_ACCESS_KEY=a-secret-of-hosts says 0 --json --hosts one,two,three --ssh "$T/ssh -x" --sizes 4k --concurrency 2 --objects 4 --time 1.2 --warm-up 0.1 --rounds 2 \
+AWS_ACCESS_KEY_ID=AKHOSTS AWS_SECRET_ACCESS_KEY=a-secret-of-hosts says 0 --json --hosts one,two,three --ssh "$T/ssh -x" --rate 300 --sizes 4k --concurrency 2 --objects 4 --time 1.2 --warm-up 0.1 --rounds 2 \
 	--mix put,get --way http --endpoints "$OTHER" "$URL_S3/bkt"
 [ "$(wc -l <commands)" = 3 ] || fail "$(cat commands)"
 ! grep -q secret commands || fail "the secret is on a command line: $(cat commands)"
