@@ -7,7 +7,7 @@ const fs = require('fs'), http = require('http'), vm = require('vm');
 const [socketPath, page] = process.argv.slice(2);
 
 class Part {
-	constructor() { this.all = []; this.style = {}; this.dataset = {}; }
+	constructor() { this.all = []; this.style = {}; this.dataset = {}; this.classList = { add() {}, remove() {} }; }
 	append(...more) { this.all.push(...more); }
 	replaceChildren(...all) { this.all = all; }
 	setAttribute() {}
