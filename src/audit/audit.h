@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * audit - events: the changes of this daemon, by whom and when, and the refusals. An event is written to the
- * audit stream, a file of JSON lines that the module bounds and rotates itself, and to the followers of
- * `gantry trace`. Any thread may call these functions, unless stated otherwise.
+ * audit - events: the changes that requests and control calls make, with client and time, and the refusals. An
+ * event is written to the audit stream, a file of JSON lines that this module rotates at a size, and to the
+ * followers of `gantry trace`. Any thread may call these functions, unless stated otherwise.
  *
  * audit_put() never waits for the file: records wait in memory, at most 1 MiB of them, for a thread that
  * writes them. Records that do not fit are dropped and counted, and a record of the stream reports their number. While
  * the file cannot be written, the thread tries again, and no record is lost until the memory is full.
  *
- * Unknown clients can cause refusals without limit, and could thus replace the records of changes: the stream
- * takes at most AUDIT_REFUSALS_MAX of them a second, and the next one has the number of the others.
+ * Unknown clients can cause refusals without limit, and could thus replace the records of changes. The stream
+ * therefore takes at most AUDIT_REFUSALS_MAX refusals a second; the next one that it takes has the number of
+ * those that it did not take.
  */
 #ifndef GANTRY_AUDIT_AUDIT_H
 #define GANTRY_AUDIT_AUDIT_H
@@ -24,15 +25,15 @@
 #define AUDIT_REFUSALS_MAX 100
 #define AUDIT_KEEP_MAX 100 /* largest number of old files */
 
-/* CHANGE: something was changed, or a known client tried to. REFUSAL: the rights of the client were not sufficient, or the client is
- * unknown. OTHER: reads, and messages that are no request. */
+/* CHANGE: a change, or the failed attempt of a known client to make one. REFUSAL: the rights of the client were not
+ * sufficient, or the client is unknown. OTHER: reads, and messages that are not a request. */
 enum audit_kind { AUDIT_CHANGE, AUDIT_REFUSAL, AUDIT_OTHER };
 
 /* An event. Texts that are NULL and spans without bytes are left out of the record. */
 struct audit_event {
 	enum audit_kind kind;
 	const char *op; /* name of the operation */
-	/* what the operation concerns besides bucket and key: a control call, an access key */
+	/* subject of the event, in addition to bucket and key: path of a control call, access key */
 	const char *subject;
 	const char *args; /* arguments of a control call, a JSON object */
 	bool has_status;
@@ -58,7 +59,8 @@ struct audit_event {
 bool audit_wants(enum audit_kind kind);
 /* Writes the event to the stream and to the followers whose filter it passes. */
 void audit_put(const struct audit_event *e);
-/* Writes the event that the lifecycle has deleted an object, or aborted an upload (op). */
+/* Writes the event that the daemon itself has removed an object because of its age, by a lifecycle rule or because it
+ * has expired (op "Expire"), or has aborted an upload (op "ExpireUpload"). */
 void audit_expired(const char *op, const char *bucket, size_t bucket_len, const char *key, size_t key_len);
 
 /* ---- the stream (stream.c) ---- */

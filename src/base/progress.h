@@ -25,7 +25,7 @@
 
 /* The state of a job at a time. */
 struct progress_view {
-	char what[200];   /* text after all others, about the work; "": none */
+	char what[200];   /* text at the end of the line, about the work; "": none */
 	uint64_t done;    /* amount of work that is done, in bytes or units */
 	uint64_t total;   /* amount of all work; 0: unknown */
 	const char *unit; /* name of the units, such as "records"; NULL: bytes */

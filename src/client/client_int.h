@@ -61,7 +61,7 @@
 #define PORTS_MAX 16
 /* flag of gantry_open_shared(): ports are of use only for tokens of programs */
 #define OPEN_FOR_TOKENS (1u << 31)
-/* number of DC targets per port that tokens share, so that revoking a token invalidates few other tokens; one for each stripe */
+/* number of DC targets of a port, one for each stripe: revoking a token invalidates all tokens with the same DC target */
 #define SHARED_MAX 16
 #define DEFAULT_DC_KEY 0xffeeddccull /* default DC key (protocol.md item 25) */
 #define HOP_LIMIT 64                 /* hop limit of the packets (protocol.md section 6) */
@@ -560,7 +560,7 @@ int sum_up(struct call *c);
 int call_run(struct call *c, const struct exchange *x);
 /* Sends a request, repeats it while the server answers 503. Returns 0 with an answer in c->r, or -errno. */
 int call_run_plain(struct call *c, const struct exchange *x);
-/* Waits before the next try of a request. turn: number of the last. Returns false if there is to be none. */
+/* Waits before a request is repeated. turn: number of the last try. Returns false if there is no further try. */
 bool call_back_off(const struct call *c, int turn);
 /* Sends a request that exists only in S3, and repeats it while the server answers 503. Returns 0 with a 2xx
  * answer in c->r; -EOPNOTSUPP: the context has another dialect; or the -errno of any other answer. */

@@ -134,7 +134,7 @@ struct cores {
 	int said, rc;
 	char err[256];
 
-	struct ttl_queue *ttl; /* objects that expire */
+	struct ttl_queue *ttl; /* queue of objects that expire */
 	struct scrub_public scrub;
 	_Atomic bool life_walks; /* true while a walk of the lifecycle is in progress */
 

@@ -20,8 +20,8 @@ void meter_end(void);
 
 /* Returns the counts for a start of these disks. */
 struct store_meter *meter_of_start(const struct store_disk_conf *disk, int nr);
-/* Tells the service manager the progress of the start (STATUS=), when the step changes and once a second, and
- * the log once a minute; asks the service manager for more time while the start works. */
+/* Reports the progress of the start to the service manager (STATUS=), when the step changes and once a second, and
+ * to the log once a minute. Requests more time from the service manager while the start makes progress. */
 void meter_tell_start(const struct daemon *d, uint64_t now_ns);
 
 #endif

@@ -75,7 +75,7 @@ model_check_list(struct store_complete *c)
 	return 0;
 }
 
-/* Returns true if the part is the one that the entry of a list names; the number is not compared. */
+/* Returns true if the ETag and version in an entry of a list are those of the part; the number is not compared. */
 static bool
 is_part(const struct store_part_ref *ref, const struct model_record *part)
 {
@@ -236,7 +236,7 @@ decide_delete(struct decision *d)
 	return e;
 }
 
-/* Returns the result of a removal that nothing forbids: 0 if the object was absent for readers. */
+/* Returns the result of an allowed removal: 0 if the object was absent for readers, otherwise 1. */
 static int
 was_removed(const struct decision *d)
 {
@@ -379,7 +379,7 @@ decide_key(struct decision *d)
 	}
 }
 
-/* Returns true if an operation that nothing forbids leaves all records as they are. */
+/* Returns true if an allowed operation changes no record. */
 static bool
 is_idle(const struct decision *d)
 {

@@ -97,15 +97,15 @@ struct model_op {
 	/* COMPLETE: the parts, whose list model_check_list() has accepted. NULL: the list is not compared with
 	 * the parts, and the size of the object counts as 0 */
 	const struct store_complete *complete;
-	bool adds_crc; /* COMPLETE: the CRC of the object is added up, too, and compared with the expected one */
+	bool adds_crc; /* COMPLETE: the CRC of the object is computed from its parts, and compared with the expected one */
 	bool removes;    /* SET_BUCKET_ATTRS: the bucket has no attributes afterwards */
-	bool is_alone;   /* CLOSE_BUCKET: uploads in progress keep the bucket open, as objects do */
+	bool is_alone;   /* CLOSE_BUCKET: true: uploads in progress, too, prevent that the bucket is closed */
 	uint64_t now_ns; /* time of the decision by age_clock_ns() */
 };
 
 struct model_answer {
-	/* Result of the operation: 0; -errno as store/store.h says, if no record changes; 1 of DELETE: an object is
-	 * removed that was there, or one that had to be expired (PRE_EXPIRED) */
+	/* Result of the operation: 0, or -errno as store/store.h says, if no record changes. Of DELETE also 1: an
+	 * object is removed that is there for readers, or whose expiry was the precondition (PRE_EXPIRED) */
 	int result;
 	bool replaces;             /* the record that the operation sets or removes exists */
 	struct model_record old;   /* the replaced record */
@@ -132,12 +132,12 @@ struct quota_change model_usage(enum model_kind kind, const uint64_t *size_bytes
 /* Checks numbers and order of the parts in a list for a completion, before anything is looked up. Returns 0 or
  * -EINVAL, with the index of the part in c->bad. */
 int model_check_list(struct store_complete *c);
-/* Compares the list of a completion with the parts of the view, and adds up their sizes, and, adds_crc, their
- * CRCs. Returns 0, -EBADR, -EMSGSIZE, -ERANGE, -EILSEQ, or an error of the view. */
+/* Compares the list of a completion with the parts of the view, and adds up their sizes. adds_crc: also computes
+ * the CRC of the object from their CRCs. Returns 0, -EBADR, -EMSGSIZE, -ERANGE, -EILSEQ, or an error of the view. */
 int model_judge_parts(const struct store_complete *c, struct model_view *v, bool adds_crc,
 		      struct model_answer *ret);
-/* Looks whether a completion repeats the one that made an object, which has part_nr parts; the view shows these parts.
- * If so, sets the results of c, and was_done. Returns was_done. */
+/* Returns true, and sets the results of c and c->was_done, if the completion c repeats the completion that made an
+ * object. part_nr: number of parts of the object, which the view shows. */
 bool model_was_done(struct store_complete *c, const struct model_record *object, uint64_t mtime_ns,
 		    uint32_t part_nr, struct model_view *parts);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of records, see key.h. For each part that a row of record.def names there is put_PART(c, k), and
- * take_PART(c, k), false: not such a part. */
+/* The keys of records, see key.h. For each part that a row of record.def names, put_PART(c, k) writes the part, and
+ * take_PART(c, k) reads it, and returns false if the bytes are not such a part. */
 #include "model/key.h"
 
 #include "base/cursor.h"
@@ -62,7 +62,7 @@ put_digits(struct cur *c, size_t n, unsigned base, uint64_t number)
 	put_bytes(c, text, n);
 }
 
-/* Takes a number of n digits; false: fewer, other characters, or above max. */
+/* Reads a number of n digits. Returns false if there are fewer digits, or if the number is above max. */
 static bool
 take_digits(struct cur *c, size_t n, unsigned base, uint64_t max, uint64_t *ret_number)
 {
@@ -100,8 +100,8 @@ take_hex_id(struct cur *c, struct rados_key *k)
 	return true;
 }
 
-/* An escaped key inside of a longer one, so that the order of the longer keys is that of the keys: a byte 1 becomes
- * 1 2, and 1 1 follows. */
+/* Writes a key as a part of a longer one: a byte 1 becomes 1 2, and the bytes 1 1, which put_end() writes, follow the
+ * key. Longer keys therefore have the order of the keys in them. */
 static void
 put_escaped(struct cur *c, const struct rados_key *k)
 {

@@ -11,7 +11,7 @@
 #define DISK_KEY_MAX (2 + STORE_BUCKET_MAX + STORE_KEY_MAX + 1 + STORE_UPLOAD_ID_BYTES)
 #define RADOS_KEY_MAX (2 * STORE_KEY_MAX + 64) /* with a NUL */
 
-/* The parts of the key of a disk record; a key has those of its row. */
+/* The parts of the key of a disk record. A key has the parts that its row of record.def names. */
 struct disk_key {
 	const char *bucket, *key; /* not terminated */
 	size_t bucket_len, key_len;
@@ -37,8 +37,8 @@ struct rados_key {
 int disk_key_write(uint8_t *out, uint8_t type, const struct disk_key *k);
 /* Reads the key of a disk record of any type. Returns the kind of record, or -EBADMSG. */
 int disk_key_read(const uint8_t *bytes, size_t len, struct disk_key *ret_key);
-/* Writes a key on RADOS, and a NUL after it. id NULL, number 0: the key ends before this part. Returns the
- * length without the NUL. */
+/* Writes a key on RADOS, and a NUL after it. If id is NULL or number is 0, the key ends before this part. Returns
+ * the length without the NUL. */
 size_t rados_key_write(char *out, char type, const struct rados_key *k);
 /* Reads a key on RADOS of this type. k has the memory for names. Returns 0 or -EBADMSG. */
 int rados_key_read(const char *text, size_t len, char type, struct rados_key *k);

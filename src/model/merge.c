@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists over several sources, see merge.h.  Each source's entries come in their order into a run, a piece at a
- * time, and the least head of all runs is the page's next entry.  A name is in one source only, or in two while it
- * moves from one to the other; what several have, common prefixes above all, is given once.  Nothing is given while a run is empty whose source has more:
- * so it is known at the end of the page, too, whether there are others.
+ * Lists over several sources, see merge.h. Each source lists its entries, some at a time, into a buffer, the run. The
+ * smallest of the first entries of all runs is the next entry of the page. A name is in one source, or in two while it
+ * moves from one to the other; an entry that several sources have, such as a common prefix, is listed once. While a run
+ * is empty and its source has further entries, nothing is listed. At the end of the page it is therefore known whether
+ * further entries exist.
  */
 #include "model/merge.h"
 
@@ -17,21 +18,21 @@
 
 #define RUN_BYTES (32u << 10)
 #define RUN_ENTRY_MAX (sizeof(struct held) + STORE_KEY_MAX + STORE_ATTRS_MAX + 8)
-#define LIST_SLICE 256 /* entries given in one turn of the loop */
+#define LIST_SLICE 256 /* number of entries listed in one turn of the loop */
 
-/* An entry as it lies in a run; its name and attributes follow. */
+/* An entry in a run; its name and attributes follow. */
 struct held {
 	struct store_entry e;
 	uint8_t upload_id[STORE_UPLOAD_ID_BYTES];
-	size_t bytes; /* with what follows */
+	size_t bytes; /* size with name, attributes and padding */
 };
 _Static_assert(2 * RUN_ENTRY_MAX <= RUN_BYTES, "a run holds the largest entries");
 
 struct run {
-	struct store_list ls; /* what the source is asked */
+	struct store_list ls; /* request to the source */
 	struct merge *merge;
 	struct store_slots slots;
-	bool has_more; /* behind what the run holds */
+	bool has_more; /* true: the source has entries after those of the run */
 	uint32_t at, end;
 	_Alignas(struct held) unsigned char bytes[RUN_BYTES];
 };
@@ -39,15 +40,15 @@ struct run {
 struct merge {
 	struct msg msg;
 	struct merge_of of;
-	struct store_list *ls; /* the caller's */
-	int pending;           /* runs that a source fills */
-	int result;            /* < 0: a source's error */
-	uint32_t given;
-	uint64_t changes; /* when the oldest run was asked for */
+	struct store_list *ls; /* operation of the caller */
+	int pending;           /* number of runs that are being filled */
+	int result;            /* < 0: error of a source */
+	uint32_t given;        /* number of entries listed */
+	uint64_t changes;      /* value of *of.changes before the oldest run was requested */
 	struct merge_wait settle;
-	bool is_unsettled;      /* since runs were filled */
-	bool is_first, is_full; /* nothing was given yet; no more is to be given */
-	/* The last entry given. */
+	bool is_unsettled;      /* true: settle() was not called after the runs were filled */
+	bool is_first, is_full; /* no entry was listed yet; the page has all its entries */
+	/* the last entry listed */
 	char name[STORE_KEY_MAX];
 	uint16_t name_len;
 	uint8_t upload_id[STORE_UPLOAD_ID_BYTES];
@@ -94,14 +95,15 @@ take_result(struct merge *m, int i, int result)
 	struct run *r = &m->run[i];
 
 	r->has_more = result >= 0 && r->ls.more;
-	/* The first source says whether there is such a bucket; one that is gone meanwhile ends the page. */
+	/* The first source decides whether the bucket exists. After -ENXIO for a later request, because the
+	 * bucket was removed meanwhile, the source has no further entries. */
 	if (result < 0 && !(result == -ENXIO && (i > 0 || !m->is_first)))
 		m->result = result;
 }
 
 static void on_filled(struct store_op *op);
 
-/* Asks a source for what comes behind the last entry given. */
+/* Requests the entries after the last listed one from a source. */
 static void
 fill(struct merge *m, int i)
 {
@@ -148,7 +150,7 @@ order(const struct store_entry *a, const struct store_entry *b)
 	return c ? c : (a->name_len > b->name_len) - (a->name_len < b->name_len);
 }
 
-/* Of one name uploads may be several. */
+/* Returns true if two entries are the same; several uploads may have one name. */
 static bool
 is_same(const struct held *a, const struct held *b)
 {
@@ -156,7 +158,7 @@ is_same(const struct held *a, const struct held *b)
 	       (!a->e.upload_id || memcmp(a->upload_id, b->upload_id, sizeof a->upload_id) == 0);
 }
 
-/* The run whose head is the least; NULL: all have ended. */
+/* Returns the run with the smallest first entry; NULL: all runs have ended. */
 static struct run *
 least(struct merge *m)
 {
@@ -171,7 +173,7 @@ least(struct merge *m)
 	return best;
 }
 
-/* Takes what is given out of the runs: of a common prefix, every source's. */
+/* Lists the first entry of a run, and removes the entry from all runs that have it. */
 static void
 give(struct merge *m, struct run *best)
 {
@@ -191,11 +193,11 @@ give(struct merge *m, struct run *best)
 			r->at += (uint32_t)other->bytes;
 	}
 	best->at += (uint32_t)h->bytes;
-	/* It lies where it was: a run is filled again when its last one was given. */
+	/* The entry is still in the memory of the run, which is filled again only when the run is empty. */
 	m->is_full = !m->ls->entry(m->ls, &h->e) || m->given == m->ls->max;
 }
 
-/* What runs hold is no more what there is: all are asked again. */
+/* Requests all runs again if entries have moved between sources. */
 static void
 ask_anew(struct merge *m)
 {
@@ -215,7 +217,8 @@ ask_anew(struct merge *m)
 static void on_turn(struct msg *msg);
 static void on_settled(struct msg *msg);
 
-/* False: that is waited for, or (m->result) cannot be. */
+/* Returns true if no change of a listed key is in progress. Returns false if on_settled() follows, or if m->result is
+ * an error. */
 static bool
 is_settled(struct merge *m)
 {
@@ -230,7 +233,7 @@ is_settled(struct merge *m)
 	return r > 0;
 }
 
-/* True: the page is over.  False: it goes on in on_filled() or on_turn(). */
+/* Continues the page. Returns true if the page is complete; false: on_filled(), on_turn() or on_settled() continues it. */
 static bool
 advance(struct merge *m)
 {
@@ -297,7 +300,7 @@ on_settled(struct msg *msg)
 {
 	struct merge *m = container_of(msg, struct merge, settle.msg);
 
-	/* Of one of the keys nobody knows before the next start. */
+	/* Only the next start can decide which change of one of the keys is kept. */
 	if (atomic_load(&m->settle.error))
 		m->result = -EAGAIN;
 	go_on(m);

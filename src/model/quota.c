@@ -130,7 +130,7 @@ quota_find(struct quota_book *book, int counter, const void *name, size_t len)
 	return *last;
 }
 
-/* Without memory the chains only get longer. */
+/* Enlarges the hash table. Without memory the chains only become longer. */
 static void
 grow(struct quota_book *book)
 {
@@ -192,7 +192,7 @@ quota_row_for(struct quota_book *book, int counter, const void *name, size_t len
 	return row;
 }
 
-/* All memory is allocated before a row changes. */
+/* Allocates all memory before a row changes. */
 int
 quota_book_grow(struct quota_book *book, int counter_nr)
 {
@@ -290,12 +290,12 @@ quota_gone(struct quota_book *book, int counter, struct quota_row *row)
 	struct quota_change less = quota_negative(&part->used), held = quota_negative(&part->pend);
 
 	quota_count(book, counter, row, &less);
-	/* What is pending is taken back by quota_unpend(). */
+	/* quota_unpend() removes the pending changes. */
 	if (!part->is_pending)
 		quota_hold(book, counter, row, &held);
 	quota_count_docs(book, counter, row, -part->doc_bytes);
 	part->version = 0;
-	/* The first counter is the last to lose a bucket. */
+	/* The engine of the first counter is the last one to lose a bucket. */
 	if (counter == 0)
 		quota_bound(book, row, &quota_unbounded);
 	quota_drop_row(book, row);
@@ -418,7 +418,7 @@ quota_pend(struct quota_book *book, int counter, struct quota_row *row, const st
 	note_pending(book, counter, row);
 }
 
-/* Every counter has the same documents, except while they change. */
+/* Returns the bytes of the documents; all counters have the same number, except during a change. */
 int64_t
 quota_docs_of(const struct quota_book *book, const struct quota_row *row)
 {
@@ -513,7 +513,7 @@ int
 quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64_t doc_bytes)
 {
 	const struct quota_row *row = *quota_link_of(book, name, len);
-	/* The row of a removed bucket that still takes space counts already. */
+	/* If the row of a removed bucket remains, because of its space, it counts as a bucket already. */
 	const struct quota_change c = { .objects = !row, .bytes = (int64_t)doc_bytes };
 	int e = 0;
 

@@ -82,8 +82,8 @@ struct quota_change quota_sum_of(const struct quota_book *book, int counter, con
 struct quota_change quota_sum_of_rule(const struct quota_rule *r, bool pending);
 /* Returns the bytes of a bucket's documents. */
 int64_t quota_docs_of(const struct quota_book *book, const struct quota_row *row);
-/* Returns by how many bytes unpublished changes will enlarge a bucket's documents on the engine where these will be largest. Each engine
- * stores the documents. */
+/* Returns the growth, in bytes, of a bucket's documents by unpublished changes. Every engine stores the documents; of
+ * several sizes the largest one counts. */
 int64_t quota_docs_ahead(const struct quota_book *book, const struct quota_row *row);
 /* Returns true if `more` bytes or objects in addition to `there` exceed max. */
 bool quota_is_beyond(int64_t there, int64_t more, uint64_t max);

@@ -63,7 +63,7 @@ quota_fill_stat(struct quota_book *book, const void *name, size_t len, struct st
 {
 	struct store_quota_info info;
 
-	/* Who has no quotas takes no lock. */
+	/* Without quotas the lock is not taken. */
 	st->has_quota = quota_is_active(book) && quota_look(book, name, len, &info) == 0 && info.has_bound;
 	if (!st->has_quota)
 		return;
@@ -114,7 +114,8 @@ quota_list(struct quota_book *book, struct store_quota_info **ret_list)
 	return nr;
 }
 
-/* Of two buckets of one size the first by name is the larger, so that a list stays as it is. */
+/* Returns true if a is larger than b, or has the same size and the smaller name, so that the order of a list is
+ * stable. */
 static bool
 is_larger(const struct store_quota_info *a, const struct store_quota_info *b)
 {
@@ -157,7 +158,8 @@ least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Two bounds of one pattern are one: the smaller.  Returns how many there are. */
+/* Adds the limits of a pattern to nr rules; of two limits of one pattern the smaller one applies. Returns the new number
+ * of rules. */
 static int
 take_rule(struct quota_rule *rules, int nr, const struct store_pattern_quota *q)
 {
@@ -181,7 +183,8 @@ take_rule(struct quota_rule *rules, int nr, const struct store_pattern_quota *q)
 	return nr;
 }
 
-/* What a rule's buckets hold already, and what was refused under its name. */
+/* Replaces the rules of the ledger: computes the usage of their buckets, and keeps the number of refusals of patterns
+ * that existed before. */
 static void
 fill_rules(struct quota_book *book, struct quota_rule *rules, int nr)
 {
@@ -214,7 +217,7 @@ fill_rules(struct quota_book *book, struct quota_rule *rules, int nr)
 	}
 }
 
-/* One row's rules, old and new. */
+/* A row, with the indexes of its new rules. */
 struct fit {
 	struct quota_row *row;
 	int *list, nr;
@@ -246,7 +249,7 @@ quota_set_rules(struct quota_book *book, const struct store_pattern_quota *quota
 			done += e == 0;
 		}
 	}
-	/* All of it, or nothing. */
+	/* All rows get their new rules, or, after an error, none does. */
 	for (size_t i = 0; i < done; i++) {
 		int *unused = fit[i].list;
 

@@ -69,7 +69,7 @@ int attrs_add_from(struct req *rq, const void *attrs, size_t len, bool (*keep)(c
 void reply_expiration(struct req *rq, uint64_t size_bytes, const struct store_meta *meta);
 /* Returns the expiry of an object that is written now with this x-gantry-ttl; 0: none. */
 uint64_t expires_after(uint32_t ttl_s);
-/* Tells the remover of expired objects of the object that the request has written. */
+/* Adds the object that the request has written to the queue of objects that expire (walk/ttl.h), if it expires. */
 void expires_written(struct req *rq);
 /* Appends the URL of the request's object, "http://host/bucket/key" or https, and a NUL. */
 void write_location(struct req *rq, struct text *x);

@@ -251,9 +251,9 @@ struct rdma_device {
 	pthread_mutex_t lock; /* protects cur, old and references; the last lock in the lock order */
 	/* cur: current context; old: abandoned context that is not closed yet. At most one of them is set. */
 	struct rdma_context *cur, *old;
-	unsigned opened;          /* number of the latest context */
-	_Atomic unsigned serving; /* number of the context that rails may use; 0: none */
-	_Atomic unsigned closed;  /* number of the latest context that was closed */
+	unsigned opened;          /* sequence number of the latest context */
+	_Atomic unsigned serving; /* sequence number of the context that rails may use; 0: none */
+	_Atomic unsigned closed;  /* sequence number of the latest context that was closed */
 
 	/* Lock of events against the destruction of objects. Fetching and acknowledging an event takes the
 	 * write lock; destroying the object to which an event may refer takes the read lock. If the device is

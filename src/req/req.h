@@ -68,7 +68,8 @@ struct space_want {
 	_Atomic uint64_t at_ns; /* time of the refusal by clock_ns(); 0: none */
 	_Atomic uint64_t left;  /* number of bytes that are still to be freed */
 	_Atomic uint64_t lane;  /* lane of the refused key + 1 (store_lane()); 0: the store has no lanes */
-	/* bytes that slow requests of each core hold, and at_ns of the refusal for which they were counted */
+	/* number of bytes that slow requests of each core hold, and the at_ns of the refusal after which the core
+	 * counted them */
 	_Atomic uint64_t held[CONF_CORES_MAX], seen_ns[CONF_CORES_MAX];
 };
 

@@ -19,7 +19,8 @@ enum job_kind {
 	JOB_ACCEPT,
 };
 
-/* An operation of a ring: a read, write or flush for a worker, or an entry of the epoll descriptor. */
+/* The state of an operation of a ring: of a read, write or flush, which a worker executes, or of a wait for events of
+ * a descriptor, which epoll watches. */
 struct job {
 	struct job *next;
 	struct ring_op *op; /* operation of the job; NULL: the job is free */

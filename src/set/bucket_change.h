@@ -69,8 +69,8 @@ struct change {
 	int at;     /* index of the engine of the current step; -1: no step has begun */
 	int r;      /* result of the step, kept during the write of the map */
 	int failed; /* error of a change that was not made, or was made on some engines only; 0: no error */
-	/* error of the last attempt to remove the remains of the bucket before its creation; -EAGAIN: it had
-	 * none; 0: no attempt has ended */
+	/* error of the last attempt to remove the remains of the bucket before its creation; -EAGAIN: the attempt
+	 * succeeded; 0: no attempt has ended */
 	int not_cleared;
 	bool touched; /* true after a write was started on an engine */
 	bool judged;  /* true after the first engine has accepted the change */

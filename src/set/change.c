@@ -425,7 +425,7 @@ key_change_begin(struct key_change *c)
 static void
 give_step(struct key_change *c)
 {
-	/* a copy of the whole operation leaves this part as it is */
+	/* Keeps op of the caller unchanged when the whole struct store_complete is copied to the caller below. */
 	c->u.op = *c->op;
 	if (c->call.act == ACT_CREATE_UPLOAD)
 		memcpy(container_of(c->op, struct store_upload, op)->id, c->u.upload.id,

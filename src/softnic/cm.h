@@ -177,8 +177,9 @@ void cm_id_path(struct cm_id *id); /* Fills id->route.path_rec. */
 
 /* ---- connections: cm_conn.c ---- */
 
-void cm_socket(struct cm_id *id); /* Reads a socket of an id, which may be freed. */
-void cm_try(struct cm_id *id);    /* Sends REQ, or later again if the peer cannot be reached. */
+/* Handles the events of the socket of an id, which the call may free. */
+void cm_socket(struct cm_id *id);
+void cm_try(struct cm_id *id); /* Sends REQ, or later again if the peer cannot be reached. */
 void cm_send_rej(struct cm_id *id, uint32_t reason, const void *data, uint8_t len);
 /* Copies the parameters of REQ or REP to an event; room: length of the private data that the event shows. */
 void cm_show(struct cm_event *e, const struct cm_msg *m, uint8_t room);

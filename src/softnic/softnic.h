@@ -523,7 +523,7 @@ struct sn_outcome {
 	uint8_t status;
 	uint8_t vendor;
 	uint32_t moved;   /* number of bytes moved, for MORE and DONE */
-	uint32_t landed;  /* number of bytes that arrived, with any outcome */
+	uint32_t landed;  /* number of bytes that were copied to the target, also by a step that failed */
 	uint64_t now_ns;  /* time at which the copy ended; 0: no bytes were copied */
 	uint64_t wait_ns; /* earliest time of the next step after MORE, WAIT, RNR; 0: immediately */
 };

@@ -176,7 +176,7 @@ struct store_list {
 	uint32_t max;
 	/* true: expired objects are listed, too, for their removal */
 	bool shows_gone;
-	/* Set by store_list(): time by age_clock_ns() at which the listed objects are there; 0: shows_gone */
+	/* Set by store_list(): time by age_clock_ns(); objects that have expired by then are not listed. 0: shows_gone */
 	uint64_t now_ns;
 	/* true: keys of a missing disk may be omitted; false: if a disk is missing, the result is -ENODEV */
 	bool may_be_partial;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * meter - the progress of a start, a check or a format of disks, or of the check of a store on a cluster: for each
- * disk or pool the step and the bytes of the step. One thread at a time counts for a disk; any thread may read the counts meanwhile. A NULL disk is
- * allowed and counts nothing.
+ * disk or pool the step, and the amount of its work that is done, in bytes or in the units of the step. One thread at
+ * a time counts for a disk; any thread may read the counts meanwhile. A NULL disk is allowed and counts nothing.
  */
 #ifndef GANTRY_STORE_METER_H
 #define GANTRY_STORE_METER_H
@@ -21,7 +21,7 @@ enum meter_step {
 	METER_COPIES,    /* the disk is searched for copies of damaged objects; counts objects */
 	METER_MAKE,      /* the files of a new disk are written */
 	METER_INDEX_ALL, /* the records of an index on a cluster are read; counts records */
-	METER_NAMES,     /* the names of data objects of a cluster are looked at; counts objects */
+	METER_NAMES,     /* the names of data objects of a cluster are checked; counts objects */
 	METER_STEPS
 };
 
@@ -48,7 +48,7 @@ struct meter_disk *meter_of(struct store_meter *m, const char *path);
 void meter_step(struct meter_disk *d, enum meter_step step, uint64_t total);
 /* Counts work of the step. */
 void meter_add(struct meter_disk *d, uint64_t amount);
-/* Estimates the amount of work of a step from the share of it that is done: `part` of `all` units. */
+/* Estimates the amount of work of a step from the counted work, which is `part` of `all` units of the step. */
 void meter_estimate(struct meter_disk *d, uint64_t part, uint64_t all);
 /* Fills in the state of the disk that has the most work left; this disk stays the one that is shown until its
  * step ends. Returns false if no disk is in a step with work. Called by one thread at a time. */

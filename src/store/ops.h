@@ -283,7 +283,7 @@ enum store_act {
 	ACT_DELETE_BUCKET,    /* struct store_del: store_bucket_delete() */
 	ACT_SET_BUCKET_ATTRS, /* struct store_bucket_set: store_bucket_set_attrs() */
 	ACT_SET_QUOTA,        /* struct store_bucket_set: store_bucket_set_quota() */
-	/* For an engine in a set; struct store_del. */
+	/* The following acts are for an engine in a set. The type of their operation is struct store_del. */
 	/* Makes a bucket with the given creation time, number of copies and attributes. is_gated: the bucket
 	 * begins with a closed gate, and writers get -ENXIO until the gate opens. */
 	ACT_MAKE_BUCKET,
@@ -357,7 +357,8 @@ enum store_turn { TURN_QUIESCENT, TURN_SLEEPS, TURN_WAKES };
 /* The tasks on a store that is not started. */
 enum store_task { TASK_CHECK_CONF, TASK_LOOK, TASK_UPGRADE, TASK_FORGET };
 
-/* Whether operations of a back end end. */
+/* The state of a back end, for store_answers() and store_is_fenced(). STORE_IS_STUCK: operations wait without an end.
+ * STORE_IS_FENCED: another process has replaced this one. */
 enum store_answer { STORE_ANSWERS, STORE_IS_STUCK, STORE_IS_FENCED };
 
 struct store_ops {
@@ -387,8 +388,8 @@ struct store_ops {
 	/* ---- objects ---- */
 	/*
 	 * Looks up an object, a part, an upload or a bucket; implements the functions of store.h that enum
-	 * store_look_kind names. op: first member of the caller's operation of the type that the kind names. *l
-	 * may end with the call. -EOPNOTSUPP: the back end does not have the kind; -ENODATA: is_second, and the
+	 * store_look_kind names. op: first member of the caller's operation; enum store_look_kind also names the
+	 * type of the operation. The caller keeps *l only during the call. -EOPNOTSUPP: the back end does not have the kind; -ENODATA: is_second, and the
 	 * back end has no secondary copies.
 	 */
 	int (*look)(struct store_port *p, const struct store_look *l, struct store_op *op);
@@ -412,10 +413,10 @@ struct store_ops {
 	/* Implements store_put_abort(); called only for a PUT that was started. */
 	void (*put_abort)(struct store_port *p, struct store_put *put);
 	/*
-	 * Makes a change that consists of one step; implements store_delete() and the other functions of store.h
-	 * that enum store_act names. op: first member of the caller's operation of the type that the act names.
-	 * *c may end with the call; what its pointers lead to is kept as the function of store.h says, except
-	 * names, preconditions and ids, which are copied. -EOPNOTSUPP: the back end does not have the act.
+	 * Makes a change that consists of one step; implements the functions of store.h that enum store_act names.
+	 * op: first member of the caller's operation; enum store_act also names the type of the operation. The
+	 * back end copies *c, names, preconditions and ids during the call; the caller keeps the other memory to
+	 * which *c points as the function of store.h says. -EOPNOTSUPP: the back end does not have the act.
 	 */
 	int (*apply)(struct store_port *p, const struct store_change *c, struct store_op *op);
 

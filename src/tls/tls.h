@@ -3,9 +3,9 @@
  * A listener's certificate and key, for libmicrohttpd's handshakes (by GnuTLS, on the thread of the core or of
  * the admin listener).
  *
- * Each listener with TLS has a struct tls_cert, which main makes; all cores share those of their listeners. A reload replaces its
- * contents: later handshakes use the new certificate, established connections are not affected. Any thread
- * may call these functions.
+ * Each listener with TLS has a struct tls_cert, which main makes, and which all cores share. A reload replaces its
+ * contents: later handshakes use the new certificate, and established connections are not affected. Any thread may
+ * call these functions.
  */
 #ifndef GANTRY_TLS_TLS_H
 #define GANTRY_TLS_TLS_H

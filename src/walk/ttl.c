@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The remover of expired objects, see ttl.h. Core 0 has it.
+ * The remover of expired objects, see ttl.h. It runs on core 0.
  *
  *   tick -> take a name ... delete ... -> take a name ... -> tick
  *        \-> walk: bucket -> page of objects -> ... -> the next bucket
@@ -28,8 +28,8 @@
 
 #define REMOVALS_MAX 16           /* in flight */
 #define TICK_NS (500 * NS_PER_MS) /* interval at which the queue is examined */
-#define AGAIN_NS (5 * NS_PER_S)   /* until the next try of a removal that is not possible now */
-#define REST_NS (60 * NS_PER_S)   /* from a walk that failed to the next */
+#define AGAIN_NS (5 * NS_PER_S)   /* time until a removal that is not possible now is tried again */
+#define REST_NS (60 * NS_PER_S)   /* time from a failed walk, or a refused removal, to the next walk */
 #define PAGE_MAX 256
 
 struct removal {
@@ -72,7 +72,7 @@ is_of_disk(int r)
 	return r == -EROFS || r == -ENODEV || r == -EIO;
 }
 
-/* Wants a walk, not at once. Further errors do not delay it. */
+/* Requests a walk after REST_NS. Further errors do not delay this walk. */
 static void
 walk_later(struct ttl *t)
 {
@@ -114,7 +114,7 @@ on_removed(struct store_op *op)
 	remove_due(t);
 }
 
-/* Removes what is due. The removals that end later begin further ones. */
+/* Begins to remove the objects that are due. Each removal that ends begins further ones. */
 static void
 remove_due(struct ttl *t)
 {

@@ -3,11 +3,12 @@
  * The removal of expired objects (x-gantry-ttl). Readers do not see such an object; its usage counts until it is
  * removed.
  *
- * The queue has the names of objects that expire, in the order of their expiry: every core notes the objects that it
- * writes. The queue has room for TTL_QUEUE_MAX names, and keeps those that expire first. The remover on core 0 deletes
- * what is due, on the condition that the object has expired. It walks over all buckets, and notes the objects that
- * expire: after the start (unless no object has an expiry), when the queue has run dry after it had no room, and a
- * minute after a disk has refused a removal.
+ * The queue has the names of objects that expire, in the order of their expiry. Every core adds the objects that it
+ * writes. The queue has room for TTL_QUEUE_MAX names, and keeps the names that are due first. The remover on core 0
+ * deletes the objects that are due, on the condition that each has expired. A walk of the remover over all buckets adds
+ * the objects that the queue lacks. A walk begins after the start (unless no object had an expiry), when the queue is
+ * nearly empty after it had no room for some names, and a minute after a disk has refused a removal or a walk has
+ * failed.
  */
 #ifndef GANTRY_WALK_TTL_H
 #define GANTRY_WALK_TTL_H
@@ -35,21 +36,23 @@ struct ttl_name {
 	char names[]; /* bucket, key */
 };
 
-/* Makes a queue that has room for so many names and bytes. has_all: no object has an expiry yet, so that no walk is
- * wanted after the start. Returns 0 or -ENOMEM. */
+/* Makes a queue with room for names_max names and bytes_max bytes. has_all: no object has an expiry yet, so the start
+ * needs no walk. Returns 0 or -ENOMEM. */
 int ttl_queue_new(uint32_t names_max, size_t bytes_max, bool has_all, struct ttl_queue **ret_queue);
 void ttl_queue_free(struct ttl_queue *q);
-/* Notes an object that is due at due_ns. Of the names for which there is no room or no memory, a walk is wanted. q may
- * be NULL. */
+/* Adds an object that is due at due_ns. If there is no room or no memory for the name, a later walk adds it. q may be
+ * NULL. */
 void ttl_queue_note(struct ttl_queue *q, const char *bucket, size_t bucket_len, const char *key,
 		    size_t key_len, uint64_t due_ns);
-/* Takes the name that is due first; NULL: none is due at now_ns. The caller frees it. */
+/* Removes the name that is due first from the queue, and returns it; the caller frees it. NULL: no name is due at
+ * now_ns. */
 struct ttl_name *ttl_queue_take(struct ttl_queue *q, uint64_t now_ns);
-/* Returns true if objects may expire that the queue does not have, and the queue is nearly dry. */
+/* Returns true if a walk is needed: because of a start, a failure or a lack of memory the queue may lack names; or the
+ * queue had no room for some names, and is nearly empty now. */
 bool ttl_queue_wants_walk(struct ttl_queue *q);
-/* Begins a walk: names that had no room are noted again. */
+/* Notes that a walk begins: from now on the queue accepts names with any expiry again. */
 void ttl_queue_walks(struct ttl_queue *q);
-/* Wants another walk, because the walk has failed. */
+/* Notes that another walk is needed: a walk has failed, or a disk has refused a removal. */
 void ttl_queue_missed(struct ttl_queue *q);
 
 /* ---- the remover: core 0 ---- */

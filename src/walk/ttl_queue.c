@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The names of objects that expire, see ttl.h: a heap, whose root is due first. A full queue keeps the half that is due
- * first; from then on names that are due later have no room, until a walk begins.
+ * The names of objects that expire, see ttl.h: a heap, whose root is due first. A full queue drops the half of its names
+ * that is due last. Until the next walk begins, the queue then has no room for names that are due as late as these.
  */
 #include "walk/ttl.h"
 
@@ -12,14 +12,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DRY_PART 4 /* a queue with fewer names than this part of its room is nearly dry */
+#define DRY_PART 4 /* a queue with fewer than 1/DRY_PART of its names is nearly empty */
 
 struct ttl_queue {
 	pthread_mutex_t lock;
 	uint32_t nr, max;
 	size_t bytes, bytes_max;
-	uint64_t horizon_ns; /* names that are due from then on have no room; UINT64_MAX: there is room */
-	bool is_incomplete;  /* true: objects may expire whose names were never noted */
+	/* There is no room for names that are due at this time or later; UINT64_MAX: there is room. */
+	uint64_t horizon_ns;
+	bool is_incomplete; /* true: the queue may lack names for another reason than the horizon */
 	struct ttl_name **heap;
 };
 
@@ -114,7 +115,8 @@ order(const void *a, const void *b)
 	return memcmp(x->names, y->names, bytes_of(x) - sizeof *x);
 }
 
-/* Drops names that are there twice, then half of the others if the queue is still full. A sorted array is a heap. */
+/* Drops repeated names, and, if the queue is still more than half full, the half that is due last. A sorted array is a
+ * heap. */
 static void
 make_room(struct ttl_queue *q)
 {

@@ -70,7 +70,7 @@ struct xfer_lane {
 	/* transfers that wait because the lane has its share of the buffers, in order of arrival: reads,
 	 * writes */
 	struct list back[2];
-	bool turn_of_writes; /* true: a write of back[] is let in next, if a write has a place */
+	bool turn_of_writes; /* true: the next transfer of back[] that begins is a write, if there is room for one */
 };
 
 struct xfer_pool {

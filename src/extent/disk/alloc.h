@@ -101,7 +101,7 @@ int alloc_note_old(struct alloc *a, uint32_t seg);
 uint64_t alloc_claim(struct alloc *a, uint64_t unit, uint32_t nr);
 /* Ends the claim. */
 void alloc_unclaim(struct alloc *a);
-/* Returns true if units are claimed. */
+/* Returns true between an alloc_claim() that has claimed units and alloc_unclaim(). */
 bool alloc_is_claimed(struct alloc *a);
 
 struct alloc_stats {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * usage - the usage of a volume's buckets, in the book of quotas (model/quota.h): the leader counts changes
+ * usage - the usage of a volume's buckets, in the quota ledger (model/quota.h): the leader counts changes
  * when it publishes a block and judges commits in the order of the log; a start counts all records again.
  *
  * All functions run on the leader, except usage_reserve(), usage_reserve_end() and usage_keep_end().
@@ -17,9 +17,9 @@ struct rec;
 struct rec_view;
 struct vol;
 
-/* Begins the judging of commits: locks the book if any quota is set. */
+/* Begins the judging of commits: locks the ledger if any quota is set. */
 void usage_judge_begin(struct vol *vol);
-/* Ends the judging of commits and unlocks the book. */
+/* Ends the judging of commits and unlocks the ledger. */
 void usage_judge_end(struct vol *vol);
 /* Returns the change of usage by c, of all copies. one: the change of one copy. */
 struct quota_change usage_of_copies(const struct commit *c, const struct quota_change *one);

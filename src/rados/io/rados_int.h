@@ -566,7 +566,7 @@ int format_row(struct rstore *st, uint8_t bytes[STORE_FORMAT_BYTES], struct stor
  * -errno, with a sentence about either. */
 int format_raise(struct rstore *st, char *said, size_t said_len);
 
-/* Returns the version of what replaces something of the version old; 0: replaces nothing. */
+/* Returns the version of a record that replaces a record with the version old. old 0: no record is replaced. */
 static inline uint64_t
 next_version(uint64_t old)
 {

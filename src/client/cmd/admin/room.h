@@ -6,9 +6,11 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* Prints the host and the first digits of the store's UUID. status: the answer of /status; prints nothing if an older daemon does not tell. */
+/* Prints the host and the first digits of the store's UUID. status: the answer of /status. Prints nothing if the answer
+ * of an older daemon lacks them. */
 void host_print(FILE *out, const json_t *status);
-/* Prints size, used and free space, and when the store will be full; nothing if an older daemon does not tell. */
+/* Prints size, used and free space, and the time until the store is full. Prints nothing if the answer of an older
+ * daemon lacks them. */
 void room_print(FILE *out, const json_t *status);
 
 #endif

@@ -13,8 +13,8 @@ int bench_hosts(struct bench *b, const char *url, struct bench_verdict *v);
 /* Returns the command line of the worker of host i of `hosts`, for a shell; the caller frees it. NULL: no
  * memory. */
 char *bench_worker_command(const struct bench *b, int i, int hosts, const char *url);
-/* Tells that this worker is ready for its next round, and waits for the others. Returns 0; -EINTR: the
- * measurement is to end. */
+/* Reports that this worker is ready for its next round, and waits for the other workers. Returns 0; -EINTR: the
+ * measurement has to end. */
 int bench_worker_wait(void);
 
 #endif

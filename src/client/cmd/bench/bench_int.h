@@ -10,8 +10,8 @@
 #include "client/cmd/bench/bench.h"
 
 #define FAILURES_MAX 10 /* number of failures of a thread in a row after which the job is aborted */
-/* longest wait in ms before a request is repeated that the server answered with 503: one that says that it
- * will be away for longer is not waited for */
+/* longest wait in ms before a request that was answered 503 is repeated; if the server asks for a longer wait, the request
+ * has failed */
 #define BUSY_MS 2000
 
 /* Phases of a round. GATHER: each thread waits, after its answer, for the others, so that the measurement begins
