@@ -41,6 +41,31 @@ static uint64_t table[8][256];
 static uint64_t power[64]; /* x^(8 * 2^i) mod P: what 2^i bytes are worth */
 static uint64_t fold_by_128[2], fold_by_256[2], fold_by_512[2], fold_by_1024[2], fold_by_2048[2];
 
+/* ---- bytes that are in no cache ---- */
+
+/*
+ * The CPU's own prefetching ends with each page of 4 KiB, so bytes in memory or in the last cache would be waited for at
+ * the beginning of every page.  Lines are therefore asked for this many bytes early; a short run, which is mostly in a
+ * cache and would ask for bytes after its end, asks for none.
+ */
+#define AHEAD_BYTES 6144
+#define AHEAD_FROM (8 * AHEAD_BYTES)
+
+/* Returns the distance for a run of len bytes. */
+static inline size_t
+ahead_of(size_t len)
+{
+	return len < AHEAD_FROM ? 0 : AHEAD_BYTES;
+}
+
+/* Asks for the lines of nr bytes that follow p by that distance, which may lie after the end of the run. */
+static inline __attribute__((always_inline)) void
+ask(const unsigned char *p, size_t ahead, size_t nr)
+{
+	for (size_t i = 0; i < nr; i += 64)
+		__builtin_prefetch((const void *)((uintptr_t)p + ahead + i));
+}
+
 /* ---- table ---- */
 
 /* Eight bytes at once: c times x^64. */
@@ -239,6 +264,7 @@ CLMUL static uint64_t
 update_clmul(uint64_t c, const unsigned char *p, size_t len)
 {
 	block x0, x1, x2, x3, x4, x5, x6, x7, k;
+	size_t ahead = ahead_of(len);
 
 	if (len < 32)
 		return update_table(c, p, len);
@@ -254,6 +280,7 @@ update_clmul(uint64_t c, const unsigned char *p, size_t len)
 	x7 = load1(p + 112);
 	k = load_key(fold_by_1024);
 	for (p += 128, len -= 128; len >= 128; p += 128, len -= 128) {
+		ask(p, ahead, 128);
 		x0 = fold1(x0, k, load1(p));
 		x1 = fold1(x1, k, load1(p + 16));
 		x2 = fold1(x2, k, load1(p + 32));
@@ -303,6 +330,7 @@ update_vpclmul256(uint64_t c, const unsigned char *p, size_t len)
 {
 	__m256i x0, x1, x2, x3, x4, x5, x6, x7, k;
 	__m128i x;
+	size_t ahead = ahead_of(len);
 
 	if (len < 512)
 		return update_clmul(c, p, len);
@@ -316,6 +344,7 @@ update_vpclmul256(uint64_t c, const unsigned char *p, size_t len)
 	x7 = load2(p + 224);
 	k = _mm256_broadcastsi128_si256(load_key(fold_by_2048));
 	for (p += 256, len -= 256; len >= 256; p += 256, len -= 256) {
+		ask(p, ahead, 256);
 		x0 = fold2(x0, k, load2(p));
 		x1 = fold2(x1, k, load2(p + 32));
 		x2 = fold2(x2, k, load2(p + 64));
@@ -353,6 +382,7 @@ update_vpclmul512(uint64_t c, const unsigned char *p, size_t len)
 {
 	__m512i x0, x1, x2, x3, k;
 	__m128i x, k1;
+	size_t ahead = ahead_of(len);
 
 	if (len < 512)
 		return update_clmul(c, p, len);
@@ -362,6 +392,7 @@ update_vpclmul512(uint64_t c, const unsigned char *p, size_t len)
 	x3 = _mm512_loadu_si512(p + 192);
 	k = _mm512_broadcast_i32x4(load_key(fold_by_2048));
 	for (p += 256, len -= 256; len >= 256; p += 256, len -= 256) {
+		ask(p, ahead, 256);
 		x0 = fold4(x0, k, _mm512_loadu_si512(p));
 		x1 = fold4(x1, k, _mm512_loadu_si512(p + 64));
 		x2 = fold4(x2, k, _mm512_loadu_si512(p + 128));
