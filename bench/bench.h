@@ -58,6 +58,8 @@ double bench_threads(int nr, uint64_t (*work)(int thread, const _Atomic bool *en
 /* Notes the microseconds since then, as long as there is room for it. */
 void bench_note_us(double *samples, int *nr, int cap, uint64_t begun_ns);
 
+/* How often its threads have gone to sleep so far. */
+double bench_sleeps(int pid);
 /* Nanoseconds that its threads were ready and had no CPU: how quiet the machine is. */
 double bench_waited(int pid);
 /* Collects that over runs; says at the end, on stderr, when it was much. */

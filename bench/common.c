@@ -141,11 +141,12 @@ bench_cpu_ns(int pid)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-double
-bench_waited(int pid)
+/* Adds up a figure of each thread of a process. one: reads it from the open file. */
+static double
+sum_of_threads(int pid, const char *file, double (*one)(FILE *f))
 {
 	char path[64];
-	unsigned long long ran, waited, sum = 0;
+	double sum = 0;
 	DIR *d;
 
 	snprintf(path, sizeof path, "/proc/%d/task", pid);
@@ -155,16 +156,46 @@ bench_waited(int pid)
 
 		if (e->d_name[0] == '.')
 			continue;
-		snprintf(path, sizeof path, "/proc/%d/task/%.12s/schedstat", pid, e->d_name);
+		snprintf(path, sizeof path, "/proc/%d/task/%.12s/%s", pid, e->d_name, file);
 		f = fopen(path, "r");
-		if (f && fscanf(f, "%llu %llu", &ran, &waited) == 2)
-			sum += waited;
+		sum += f ? one(f) : 0;
 		if (f)
 			fclose(f);
 	}
 	if (d)
 		closedir(d);
-	return (double)sum;
+	return sum;
+}
+
+static double
+waited_of(FILE *f)
+{
+	unsigned long long ran, waited;
+
+	return fscanf(f, "%llu %llu", &ran, &waited) == 2 ? (double)waited : 0;
+}
+
+double
+bench_waited(int pid)
+{
+	return sum_of_threads(pid, "schedstat", waited_of);
+}
+
+static double
+sleeps_of(FILE *f)
+{
+	unsigned long long n = 0;
+	char line[128];
+
+	while (fgets(line, sizeof line, f) && sscanf(line, "voluntary_ctxt_switches: %llu", &n) != 1)
+		;
+	return (double)n;
+}
+
+double
+bench_sleeps(int pid)
+{
+	return sum_of_threads(pid, "status", sleeps_of);
 }
 
 static double quiet_waited, quiet_ns;

@@ -119,23 +119,39 @@ no_op(const struct server *s)
 }
 
 static void
+say_side(const char *side, const struct result *res)
+{
+	double n = (double)(res->n ? res->n : 1);
+
+	fprintf(stderr, "%s: CPU %.2f us, %.3f sleeps; the load: %.2f us, %.3f sleeps; %.2f us each\n", side,
+		us_each(res->cpu_ns, res->n), res->sleeps / n, res->load_cpu_ns / n / 1e3,
+		res->load_sleeps / n, us_each(res->ns, res->n));
+}
+
+static void
 http_cpu(void)
 {
 	struct row row = { .figure = "http_cpu", .unit = "us" };
+	struct job one = *no_op(&load.one), nginx = *no_op(&load.nginx);
 
 	if (!load.nginx.pid)
 		bench_die("http_cpu needs nginx");
+	one.spins = nginx.spins = true;
 	put_empty();
 	for (int n = -1; n < bench_rounds(); n++) {
 		struct result ours = { 0 }, theirs;
 
 		if (n & 1)
-			ours = load_run(no_op(&load.one), bench_ns());
-		theirs = load_run(no_op(&load.nginx), bench_ns());
+			ours = load_run(&one, bench_ns());
+		theirs = load_run(&nginx, bench_ns());
 		if (!(n & 1))
-			ours = load_run(no_op(&load.one), bench_ns());
+			ours = load_run(&one, bench_ns());
 		if (n >= 0)
 			row_add(&row, us_each(ours.cpu_ns, ours.n), us_each(theirs.cpu_ns, theirs.n));
+		if (n >= 0 && getenv("BENCH_VERBOSE")) {
+			say_side("http_cpu, gantryd", &ours);
+			say_side("http_cpu, nginx", &theirs);
+		}
 	}
 	row_print(&row);
 }
@@ -203,6 +219,10 @@ us_256k(const char *name, enum op op)
 		struct result res = load_run(&j, bench_ns());
 		double all = us_each(res.cpu_ns, res.n), copies = us_each(res.copy_ns, res.n);
 
+		if (n >= 0 && getenv("BENCH_VERBOSE")) {
+			fprintf(stderr, "%s: copies %.1f; ", name, copies);
+			say_side("gantryd", &res);
+		}
 		if (n >= 0)
 			row_add_net(&row, all, all - copies, 1);
 	}

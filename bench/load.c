@@ -224,6 +224,21 @@ keys_of(const struct job *j)
 	return !j->live && nr > 4096 ? 4096 : nr;
 }
 
+/* Waits for events, and returns their number; 0: none came for ANSWER_NS. */
+static int
+next_events(const struct job *j, int ep, struct epoll_event ev[EVENTS])
+{
+	uint64_t begin = clock_ns();
+	int n;
+
+	if (!j->spins)
+		return epoll_wait(ep, ev, EVENTS, (int)(ANSWER_NS / NS_PER_MS));
+	do
+		n = epoll_wait(ep, ev, EVENTS, 0);
+	while (n == 0 && clock_ns() - begin < ANSWER_NS);
+	return n;
+}
+
 struct result
 load_run(const struct job *j, uint64_t for_ns)
 {
@@ -245,12 +260,14 @@ load_run(const struct job *j, uint64_t for_ns)
 	res.waited_ns = -bench_waited(j->server->pid);
 	res.load_waited_ns = -bench_waited(getpid());
 	res.load_cpu_ns = -(double)bench_cpu_ns(getpid());
+	res.sleeps = -bench_sleeps(j->server->pid);
+	res.load_sleeps = -bench_sleeps(getpid());
 	begin = clock_ns();
 	for (int i = 0; i < j->conns; i++)
 		send_request(&b.link[i], key++ % live);
 	while (left) {
 		struct epoll_event ev[EVENTS];
-		int n = epoll_wait(ep, ev, EVENTS, (int)(ANSWER_NS / NS_PER_MS));
+		int n = next_events(j, ep, ev);
 		uint64_t now = clock_ns();
 
 		if (n <= 0)
@@ -274,6 +291,8 @@ load_run(const struct job *j, uint64_t for_ns)
 	res.waited_ns += bench_waited(j->server->pid);
 	res.load_waited_ns += bench_waited(getpid());
 	res.load_cpu_ns += (double)bench_cpu_ns(getpid());
+	res.sleeps += bench_sleeps(j->server->pid);
+	res.load_sleeps += bench_sleeps(getpid());
 	res.copy_ns = load_copy_ns(j->server) + load_copy_ns(j->other) - copy;
 	bench_quiet_add((res.waited_ns > 0 ? res.waited_ns : 0) + res.load_waited_ns, res.ns);
 	res.bytes = res.n * j->size;

@@ -47,8 +47,11 @@ struct job {
 	size_t size; /* of the objects and the windows; 0: an empty object, a small window */
 	int conns;
 	bool no_token;
-	bool is_signed;  /* for key 0 only */
-	bool is_rc;      /* tokens name RC connections, which are made at the first use and kept */
+	bool is_signed; /* for key 0 only */
+	bool is_rc;     /* tokens name RC connections, which are made at the first use and kept */
+	/* The load asks for events without sleeping.  On loopback the wake-up of a client that sleeps is CPU time of the
+	 * server's send(), and in a virtual machine it costs more than the request. */
+	bool spins;
 	bool one_window; /* all of them use the same memory */
 	uint64_t live;   /* keys; 0: as many as make LIVE_BYTES, at most 4096 */
 	uint64_t max;    /* operations; 0: as the time allows */
@@ -57,6 +60,7 @@ struct job {
 struct result {
 	uint64_t n, bytes, ns, cpu_ns, copy_ns;
 	double p50_us, p99_us, waited_ns, load_waited_ns, load_cpu_ns;
+	double sleeps, load_sleeps; /* of the server's threads, and of the load */
 };
 struct result load_run(const struct job *j, uint64_t for_ns);
 

@@ -50,7 +50,12 @@ static void
 signed_cpu(void)
 {
 	struct row row = { .figure = "signed_cpu", .unit = "us" };
-	struct job plain = { .server = &load.one, .op = OP_GET, .prefix = "empty", .conns = 64, .live = 1 },
+	struct job plain = { .server = &load.one,
+			     .op = OP_GET,
+			     .prefix = "empty",
+			     .conns = 64,
+			     .live = 1,
+			     .spins = true },
 		   with = plain;
 
 	with.is_signed = true;
