@@ -104,8 +104,8 @@ struct model_op {
 };
 
 struct model_answer {
-	/* Result of the operation: 0, or -errno as store/store.h says, if no record changes. Of DELETE also 1: an
-	 * object is removed that is there for readers, or whose expiry was the precondition (PRE_EXPIRED) */
+	/* result of the operation: 0; -errno as store/store.h says, with which no record changes; or 1, for DELETE
+	 * only: the removed object was there for readers, or its expiry was the precondition (PRE_EXPIRED) */
 	int result;
 	bool replaces;             /* the record that the operation sets or removes exists */
 	struct model_record old;   /* the replaced record */

@@ -15,8 +15,8 @@
 struct disk_key {
 	const char *bucket, *key; /* not terminated */
 	size_t bucket_len, key_len;
-	const uint8_t *id; /* id of an upload, or of chunks */
-	uint32_t number;   /* of a part; index of a chunk or of a bucket's documents */
+	const uint8_t *id; /* id of an upload, or common id of chunks of an object or part */
+	uint32_t number;   /* number of a part; index of a chunk or of a document of a bucket */
 };
 
 /* The parts of a key on RADOS. */
@@ -24,7 +24,7 @@ struct rados_key {
 	const char *key; /* not terminated */
 	size_t key_len;
 	const uint8_t *id;
-	uint64_t number; /* of a part; instance of a gateway */
+	uint64_t number; /* number of a part; instance number of a gateway */
 	uint64_t epoch;
 	struct rid rid;
 	/* memory of the caller for a key and an id that a reader decodes */

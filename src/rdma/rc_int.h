@@ -19,7 +19,7 @@
 #define RC_THREADS 4
 #define RC_BUCKETS 1024
 #define RC_WAITING_MAX 256     /* connects that wait or are being made */
-#define RC_WAITING_PER_PEER 16 /* of one peer */
+#define RC_WAITING_PER_PEER 16 /* those of one peer */
 
 enum rc_state { RC_MAKING, RC_READY, RC_LEASED, RC_CLOSING };
 

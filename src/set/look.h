@@ -9,7 +9,7 @@
 struct look {
 	struct key_op ko;
 	struct store_op *op; /* operation of the caller; it belongs to an object until the object is closed */
-	struct store_look call; /* as engines get it */
+	struct store_look call; /* arguments for an engine; is_second is false in them */
 	bool is_second;         /* true: only the secondary copy is opened */
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	int home; /* engine at which the key is looked up */

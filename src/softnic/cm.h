@@ -106,7 +106,7 @@ struct cm_id {
 	bool reuse;
 	uint64_t give_up_ns;              /* time at which a connect attempt ends */
 	struct cm_msg own, peer;          /* REQ and REP of this end and of the peer */
-	struct ibv_qp_init_attr *ep_attr; /* of rdma_create_ep() for a listening id */
+	struct ibv_qp_init_attr *ep_attr; /* argument of rdma_create_ep() for a listening id */
 	struct ibv_pd *ep_pd;
 };
 

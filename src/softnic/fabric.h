@@ -49,9 +49,9 @@ enum fab_qp_type { FAB_QP_RC = 1, FAB_QP_DCI, FAB_QP_DCT };
  * of the entry was removed. */
 enum fab_gid_type { FAB_GID_NONE, FAB_GID_V1, FAB_GID_V2, FAB_GID_IB, FAB_GID_GONE };
 /*
- * What the owner of a queue pair has to learn. FATAL is set by `softnicctl qp N fatal`, the others by an initiator whose packet has
- * arrived: ACCESS and REQUEST after a violation, which breaks an RC queue pair; COMM when the queue pair is still in RTR. TOLD: the
- * owner has raised the event for COMM.
+ * Notifications for the owner of a queue pair, as bits. FATAL is set by `softnicctl qp N fatal`, and the others by an
+ * initiator whose packet has arrived: ACCESS and REQUEST after a violation, which breaks an RC queue pair; COMM if the
+ * queue pair is still in RTR. TOLD: the owner has raised the event for COMM.
  */
 enum fab_poke {
 	FAB_POKE_FATAL = 1,

@@ -47,8 +47,9 @@ int hw_mem_free(struct ibv_mr *mr);
 struct ibv_ah_attr hw_vector(const struct hw_port *p);
 
 struct hw_dci {
-	struct ibv_cq_ex *cq;    /* of DC; NULL for RC */
-	struct ibv_cq *plain_cq; /* of RC, since some providers have no other; NULL for DC */
+	struct ibv_cq_ex *cq; /* completion queue of DC; NULL for RC */
+	/* completion queue of RC, because some providers have no ibv_cq_ex; NULL for DC */
+	struct ibv_cq *plain_cq;
 	struct ibv_qp *qp;
 	struct ibv_qp_ex *ex; /* ex, dv, ah: NULL for RC */
 	struct mlx5dv_qp_ex *dv;
