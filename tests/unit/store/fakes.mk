@@ -9,8 +9,8 @@ RADOS_MEMORY := $(O)/tests/rados_memory.o
 RADOS_MEMORY_OBJ := $(patsubst %.c,$(O)/%.o,$(wildcard tests/fake/librados*.c))
 $(RADOS_MEMORY): $(RADOS_MEMORY_OBJ) $(O)/rados.a $(O)/rados_io.a $(O)/rados_use.a
 	@echo "  LINK    $@"
-	$(Q)$(LD) -r -o $@ $(RADOS_MEMORY_OBJ) --start-group $(filter %.a,$^) --end-group
-	$(Q)objcopy --keep-global-symbol=diff_rados_end $@
+	$(Q)$(CC) -r -nostdlib -o $@ $(RADOS_MEMORY_OBJ) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group
+	$(Q)$(AR:%ar=%objcopy) --keep-global-symbol=diff_rados_end $@
 $(O)/unit/store/test_diff $(O)/fuzz/rados_diff: $(RADOS_MEMORY)
 endif
 # The same histories from bytes.
