@@ -43,6 +43,7 @@ struct ttl {
 	struct ttl_env env;
 	struct timer timer;
 	bool paused;
+	uint64_t shards; /* one bit for each of the first 64 shards; 1: the shard belongs to this process */
 	int busy_nr;
 	struct removal of[REMOVALS_MAX];
 
@@ -144,6 +145,27 @@ remove_due(struct ttl *t)
 	}
 }
 
+static uint64_t
+own_shards(struct store_port *p)
+{
+	uint64_t shards = 0;
+
+	for (uint32_t i = 0; i < 64; i++)
+		shards |= (uint64_t)store_share(p, i) << i;
+	return shards;
+}
+
+/* Requests a walk if the share of this process has changed: another process may have ended, and lost its queue. */
+static void
+look_at_share(struct ttl *t)
+{
+	uint64_t shards = own_shards(t->env.store);
+
+	if (shards != t->shards)
+		ttl_queue_missed(t->env.queue);
+	t->shards = shards;
+}
+
 static void
 on_tick(struct timer *timer)
 {
@@ -151,6 +173,7 @@ on_tick(struct timer *timer)
 	uint64_t now = clock_ns();
 
 	remove_due(t);
+	look_at_share(t);
 	if (!t->walk.running && now >= t->rest_ns && ttl_queue_wants_walk(t->env.queue))
 		walk_begin(&t->walk);
 	timer_arm(t->env.timers, &t->timer, now + TICK_NS, on_tick);
@@ -273,6 +296,7 @@ ttl_new(const struct ttl_env *env, const struct conf *conf, struct ttl **ret_ttl
 	t->walk.store = env->store;
 	t->walk.timers = env->timers;
 	t->walk.rate = (uint64_t)conf->lifecycle.rate;
+	t->shards = own_shards(env->store);
 	walk_start(&t->walk);
 	timer_arm(env->timers, &t->timer, clock_ns() + TICK_NS, on_tick);
 	*ret_ttl = t;

@@ -47,12 +47,13 @@ void ttl_queue_note(struct ttl_queue *q, const char *bucket, size_t bucket_len, 
 /* Removes the name that is due first from the queue, and returns it; the caller frees it. NULL: no name is due at
  * now_ns. */
 struct ttl_name *ttl_queue_take(struct ttl_queue *q, uint64_t now_ns);
-/* Returns true if a walk is needed: because of a start, a failure or a lack of memory the queue may lack names; or the
- * queue had no room for some names, and is nearly empty now. */
+/* Returns true if a walk is needed: because of a start, a failure, a lack of memory or another share of the keys the queue
+ * may lack names; or the queue had no room for some names, and is nearly empty now. */
 bool ttl_queue_wants_walk(struct ttl_queue *q);
 /* Notes that a walk begins: from now on the queue accepts names with any expiry again. */
 void ttl_queue_walks(struct ttl_queue *q);
-/* Notes that another walk is needed: a walk has failed, or a disk has refused a removal. */
+/* Notes that another walk is needed: a walk has failed, a disk has refused a removal, or this process has another share of
+ * the keys. */
 void ttl_queue_missed(struct ttl_queue *q);
 
 /* ---- the remover: core 0 ---- */

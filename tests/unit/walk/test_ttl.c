@@ -325,6 +325,28 @@ test_later(void **state)
 	stop();
 }
 
+/* Another gateway ends, and its queue with it: its share of the keys is this gateway's, and a walk finds its objects. */
+static void
+test_share(void **state)
+{
+	char key[16];
+
+	mem_store_share(rig.store, 2, 0);
+	start(0, 64);
+	rig_pass(5 * NS_PER_S);
+	for (int i = 0; i < 20; i++) {
+		snprintf(key, sizeof key, "k%03d", i);
+		make(key, 10, false);
+	}
+	rig_pass(100 * NS_PER_S);
+	assert_int_equal(objects(true), 20);
+	mem_store_share(rig.store, 0, 0);
+	rig_pass(5 * NS_PER_S);
+	assert_int_equal(objects(true), 0);
+	assert_int_equal(removed(), 20);
+	stop();
+}
+
 /* A disk that fails and comes back: a walk finds what could not be removed. */
 static void
 test_failed(void **state)
@@ -357,6 +379,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_no_walk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hundred, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_later, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_share, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failed, setup, teardown),
 	};
 
