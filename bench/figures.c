@@ -208,9 +208,12 @@ us_256k(const char *name, enum op op)
 {
 	struct row row = { .figure = name, .unit = "us", .has_net = true };
 	size_t size = 256u << 10;
-	struct job j = {
-		.server = &load.one, .op = op, .prefix = load_prefix(size), .size = size, .conns = 32
-	};
+	struct job j = { .server = &load.one,
+			 .op = op,
+			 .prefix = load_prefix(size),
+			 .size = size,
+			 .conns = 32,
+			 .spins = true };
 
 	for (int i = 0; i < (op == OP_PUT ? 3 : 1); i++)
 		load_put_all(&j);
