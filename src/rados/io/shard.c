@@ -333,6 +333,7 @@ restart(struct txn *t)
 	check(t->object);
 	if (t->guess == GUESS_MADE)
 		t->guess = GUESS_OVER;
+	usage_release(t); /* the row is found by the bucket */
 	if (t->rb) {
 		rbucket_doubt(t->rb);
 		rbucket_release(t->rb);
