@@ -21,7 +21,7 @@ read_clock(clockid_t id)
 	struct timespec t;
 
 	if (ns)
-		return *ns;
+		return __atomic_load_n(ns, __ATOMIC_RELAXED);
 	clock_gettime(id, &t);
 	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
@@ -37,7 +37,7 @@ clock_wall_ns(void)
 {
 	const uint64_t *ns = fake(&fake_wall_ns);
 
-	return ns ? *ns : read_clock(CLOCK_REALTIME);
+	return ns ? __atomic_load_n(ns, __ATOMIC_RELAXED) : read_clock(CLOCK_REALTIME);
 }
 
 void

@@ -19,11 +19,11 @@ uint64_t clock_ns(void);
 uint64_t clock_wall_ns(void);
 
 /* Makes clock_ns() and clock_wall_ns() return *ns from now on; ns NULL: they read the real clocks again. For
- * tests, which change *ns only while no other thread runs. */
+ * tests, which change *ns atomically if other threads run. */
 void clock_fake(const uint64_t *ns);
 
 /* Makes only clock_wall_ns() return *ns from now on; clock_ns() stays as clock_fake() has set it. ns NULL:
- * ends this effect. For tests, which change *ns only while no other thread runs. */
+ * ends this effect. For tests, which change *ns atomically if other threads run. */
 void clock_fake_wall(const uint64_t *ns);
 
 #endif

@@ -2,7 +2,9 @@
 /* The history: choices, comparison, the known differences; see diff.h. */
 #include "tests/fake/diff.h"
 
+#include "base/age_clock.h"
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/crc64.h"
 
 #include <errno.h>
@@ -19,11 +21,66 @@
  *   versions      They are numbers of the back end; only equality and increase are compared.
  *   two copies    Only a set has them; no bucket is made with two.
  *   empty pages   max is at least 1: a page of no entries is no question that the layer above asks.
- *   quotas        Only of objects and uploads, and with one gateway, which knows the usage at once: bytes in progress count at another moment on RADOS (model/quota.h).
+ *   quotas        Only of objects and uploads, and with one gateway, which knows the usage at once: bytes in progress count at another moment on RADOS (model/quota.h). The usage of buckets is compared with one gateway, too.
  *   first error   Of an operation that fails for several reasons (a precondition and a wrong CRC, say), any one may be the answer.
  *   early errors  An aborted PUT may have been refused at its beginning, or not.
  *   reads         of parts of an upload in progress: RADOS cannot (store_open_part()).
+ *   two at once   An operation that ends with -EAGAIN or -EDQUOT because of the other one may be in no order (diff_two.c).
  */
+
+/* ---- time ---- */
+
+#define BEGINNING_NS (1700000000 * NS_PER_S)
+
+static uint64_t wall_ns, all_ns;
+
+/* Threads of the engine read the clock at any time. */
+static void
+set_clock(uint64_t *clock, uint64_t ns)
+{
+	__atomic_store_n(clock, ns, __ATOMIC_RELAXED);
+}
+
+void
+diff_clock(uint64_t ns)
+{
+	set_clock(&wall_ns, ns);
+	clock_fake_wall(&wall_ns);
+}
+
+uint64_t
+diff_now(void)
+{
+	return wall_ns;
+}
+
+void
+diff_clock_all(void)
+{
+	clock_fake(&all_ns);
+}
+
+void
+diff_pass(uint64_t ns)
+{
+	set_clock(&wall_ns, wall_ns + ns);
+	set_clock(&all_ns, all_ns + ns);
+}
+
+void
+diff_turn(struct diff_end *e)
+{
+	diff_pass(500);
+	e->turn(e);
+}
+
+/* Begins a history at a whole second. No history has the age clock (base/age_clock.h) hold back a jump. */
+static void
+begin_time(void)
+{
+	diff_pass(NS_PER_S - wall_ns % NS_PER_S);
+	age_clock_reset();
+}
 
 /* ---- choices ---- */
 
@@ -55,7 +112,9 @@ one_in(struct diff_source *s, uint32_t n)
 struct hint {
 	struct diff_source *s;
 	uint32_t nr;
-	bool has_two; /* operations are for one or the other process of the last back end */
+	bool has_two;        /* operations are for one or the other process of the last back end */
+	bool at_once;        /* some operations are in flight at once */
+	struct diff_log log; /* at_once: what was done */
 	uint32_t etag[DIFF_BUCKETS][DIFF_KEYS]; /* of the last PUT */
 	struct {
 		unsigned bucket, key;
@@ -98,11 +157,41 @@ some_attrs(struct diff_source *s)
 	return one_in(s, 3) ? diff_below(s, 400) : 0;
 }
 
+/* Some objects expire soon, a few have expired already: half a second after a whole one. */
+static uint64_t
+some_expiry(struct diff_source *s)
+{
+	const uint64_t now_s = diff_now() / NS_PER_S;
+
+	if (!one_in(s, 4))
+		return 0;
+	switch (diff_below(s, 12)) {
+	case 0:
+		return UINT64_MAX;
+	case 1:
+		return (now_s + 1000) * NS_PER_S + NS_PER_S / 2;
+	default:
+		return (now_s + diff_below(s, 8) - 1) * NS_PER_S + NS_PER_S / 2;
+	}
+}
+
+/* Returns a time at which a remover takes objects for expired. */
+static uint64_t
+some_expired(struct diff_source *s)
+{
+	return diff_now() - (one_in(s, 3) ? 5 * NS_PER_S : 0);
+}
+
 static void
 choose_pre(struct hint *h, struct diff_op *op)
 {
 	struct diff_source *s = h->s;
 
+	if (op->kind == OP_DELETE && one_in(s, 6)) {
+		op->pre = PRE_EXPIRED;
+		op->expires_ns = some_expired(s);
+		return;
+	}
 	op->keep = op->kind != OP_DELETE && one_in(s, 12);
 	if (!one_in(s, 3))
 		return;
@@ -123,10 +212,26 @@ choose_put(struct hint *h, struct diff_op *op)
 	op->wrong_size = op->says_size && one_in(s, 30);
 	op->rides = op->size == 0 || !one_in(s, 3);
 	op->attrs_len = some_attrs(s);
+	op->expires_ns = some_expiry(s);
 	op->expects_crc = one_in(s, 4);
 	op->wrong_crc = one_in(s, 6);
 	if (op->kind == OP_PUT)
 		choose_pre(h, op);
+}
+
+static void
+choose_copy(struct hint *h, struct diff_op *op)
+{
+	struct diff_source *s = h->s;
+
+	op->from_bucket = one_in(s, 3) ? diff_below(s, DIFF_BUCKETS) : op->bucket;
+	op->from_key = one_in(s, 4) ? op->key : diff_below(s, DIFF_KEYS);
+	op->rides = one_in(s, 2);
+	op->size = one_in(s, 2) ? 0 : some_size(s);
+	op->says_size = !one_in(s, 3);
+	op->keeps_expiry = one_in(s, 2);
+	op->expires_ns = some_expiry(s);
+	choose_pre(h, op);
 }
 
 static void
@@ -163,6 +268,7 @@ choose_complete(struct hint *h, struct diff_op *op)
 	op->expect_crc = crc;
 	op->wrong_crc = one_in(s, 8);
 	op->attrs_len = some_attrs(s);
+	op->expires_ns = some_expiry(s);
 	choose_pre(h, op);
 	h->upload[op->upload].done = *op;
 }
@@ -182,6 +288,7 @@ choose_list(struct hint *h, struct diff_op *op)
 		op->has_delimiter = op->kind == OP_LIST && one_in(s, 2);
 	}
 	op->max = one_in(s, 2) ? 1 + diff_below(s, 4) : 100;
+	op->shows_gone = op->kind == OP_LIST && one_in(s, 3);
 }
 
 static void
@@ -202,11 +309,12 @@ static const struct weight {
 	{ OP_PUT_ABORT, 2 },
 	{ OP_DELETE, 10 },
 	{ OP_SET_ATTRS, 5 },
+	{ OP_COPY, 6 },
 	{ OP_READ, 16 },
 	{ OP_LIST, 10 },
 	{ OP_BUCKET_CREATE, 7 },
 	{ OP_BUCKET_DELETE, 4 },
-	{ OP_BUCKET_HEAD, 2 },
+	{ OP_BUCKET_HEAD, 3 },
 	{ OP_BUCKET_SET_ATTRS, 3 },
 	{ OP_BUCKET_GET_ATTRS, 3 },
 	{ OP_BUCKET_QUOTA, 2 },
@@ -218,6 +326,8 @@ static const struct weight {
 	{ OP_LIST_UPLOADS, 4 },
 	{ OP_LIST_PARTS, 4 },
 	{ OP_LIST_BUCKETS, 2 },
+	{ OP_EXPIRE, 3 },
+	{ OP_PASS, 8 },
 	{ OP_RESTART, 1 },
 	{ OP_KILL, 1 },
 	{ OP_IDLE, 3 },
@@ -238,19 +348,26 @@ choose_kind(struct diff_source *s)
 	}
 }
 
+/* with: the operation that will be in flight at the same time, and often has the same subject; or NULL. */
 static void
-choose(struct hint *h, struct diff_op *op)
+choose(struct hint *h, struct diff_op *op, const struct diff_op *with)
 {
 	struct diff_source *s = h->s;
 
 	*op = (struct diff_op){ .kind = choose_kind(s),
 				.nr = ++h->nr,
 				.process = h->has_two ? diff_below(s, 2) : 0,
+				.has_use = !h->has_two,
 				.bucket = one_in(s, 3) ? diff_below(s, DIFF_BUCKETS) : 0 };
 	if (op->kind == OP_BUCKET_QUOTA && h->has_two)
 		op->kind = OP_BUCKET_HEAD;
 	op->key = one_in(s, 2) ? diff_below(s, DIFF_KEYS) : diff_below(s, 2);
 	op->upload = diff_below(s, DIFF_UPLOADS);
+	if (with && one_in(s, 2)) {
+		op->bucket = with->bucket;
+		op->key = with->key;
+		op->upload = with->upload;
+	}
 	if (op->kind == OP_UPLOAD_STAT || op->kind == OP_UPLOAD_ABORT || op->kind == OP_PART ||
 	    op->kind == OP_COMPLETE || op->kind == OP_LIST_PARTS) {
 		for (int i = 0; i < 3 && !h->upload[op->upload].is_made; i++)
@@ -270,6 +387,9 @@ choose(struct hint *h, struct diff_op *op)
 	case OP_SET_ATTRS:
 		op->attrs_len = diff_below(s, 500);
 		op->version = (int)diff_below(s, 3);
+		break;
+	case OP_COPY:
+		choose_copy(h, op);
 		break;
 	case OP_READ:
 		op->rides = one_in(s, 2);
@@ -311,6 +431,16 @@ choose(struct hint *h, struct diff_op *op)
 		op->after = one_in(s, 2) ? 0 : diff_below(s, DIFF_PARTS + 1);
 		op->max = one_in(s, 2) ? 1 + diff_below(s, 3) : 100;
 		break;
+	case OP_EXPIRE:
+		op->expires_ns = some_expired(s);
+		break;
+	case OP_PASS:
+		op->seconds = one_in(s, 10) ? 60 : 1 + diff_below(s, 3);
+		break;
+	case OP_IDLE:
+		/* Now and then as much as a pause of rados/io/recall.c. */
+		op->seconds = diff_below(s, 3);
+		break;
 	default:
 		break;
 	}
@@ -318,9 +448,9 @@ choose(struct hint *h, struct diff_op *op)
 
 /* Notes what was done, by the answer of the first back end. */
 static void
-note(struct hint *h, const struct diff_op *op, const struct diff_end *e)
+note(struct hint *h, const struct diff_op *op, const struct diff_answer *a)
 {
-	if (op->kind != OP_PART || strncmp(e->text, " put=0", 6) != 0)
+	if (op->kind != OP_PART || strncmp(a->text, " put=0", 6) != 0)
 		return;
 	h->upload[op->upload].part[op->part].is_there = true;
 	h->upload[op->upload].part[op->part].nr = op->nr;
@@ -335,6 +465,7 @@ diff_say(const struct diff_op *op, char *text, size_t len)
 					     "PUT, aborted",
 					     "DELETE",
 					     "SET ATTRS",
+					     "COPY",
 					     "READ",
 					     "LIST",
 					     "BUCKET CREATE",
@@ -351,11 +482,14 @@ diff_say(const struct diff_op *op, char *text, size_t len)
 					     "LIST UPLOADS",
 					     "LIST PARTS",
 					     "LIST BUCKETS",
+					     "EXPIRE",
+					     "PASS",
 					     "RESTART",
 					     "KILL",
 					     "IDLE" };
-	static const char *const conditions[] = { "",          " if absent",     " if any",
-						  " if match", " if none match", " if version" };
+	static const char *const conditions[] = { "",           " if absent",     " if any",
+						  " if match",  " if none match", " if version",
+						  " if expired" };
 	int n = snprintf(text, len, "%u.%u %s %s/%s upload %u part %u size %llu%s%s%s attrs %u%s%s", op->nr,
 			 op->process, kinds[op->kind], diff_bucket(op->bucket), diff_key(op->key), op->upload,
 			 op->part + 1, (unsigned long long)op->size,
@@ -368,8 +502,17 @@ diff_say(const struct diff_op *op, char *text, size_t len)
 	n += snprintf(text + n, len - (size_t)n, " version %d max %u after %u", op->version, op->max,
 		      op->after);
 	if (op->prefix)
-		n += snprintf(text + n, len - (size_t)n, " prefix '%s' from '%s'%s", op->prefix,
-			      op->from ? op->from : "", op->has_delimiter ? " by /" : "");
+		n += snprintf(text + n, len - (size_t)n, " prefix '%s' from '%s'%s%s", op->prefix,
+			      op->from ? op->from : "", op->has_delimiter ? " by /" : "",
+			      op->shows_gone ? " all" : "");
+	if (op->kind == OP_COPY)
+		n += snprintf(text + n, len - (size_t)n, " of %s/%s%s", diff_bucket(op->from_bucket),
+			      diff_key(op->from_key), op->keeps_expiry ? " with its expiry" : "");
+	if (op->expires_ns)
+		n += snprintf(text + n, len - (size_t)n, " expiry %+.1f s",
+			      ((double)op->expires_ns - (double)diff_now()) / NS_PER_S);
+	if (op->seconds)
+		n += snprintf(text + n, len - (size_t)n, " %llu s", (unsigned long long)op->seconds);
 	for (unsigned i = 0; i < op->part_nr; i++)
 		n += snprintf(text + n, len - (size_t)n, " [%u %u]", op->parts[i] + 1, op->part_etag[i]);
 	if (op->kind == OP_COMPLETE)
@@ -383,22 +526,45 @@ diff_say(const struct diff_op *op, char *text, size_t len)
 
 /* ---- comparison ---- */
 
-/* Tells whether an operation can fail for several reasons, and has failed on each back end. */
 static bool
-all_failed(struct diff_end **ends, int nr, const struct diff_op *op)
+has_failed(const struct diff_answer *a, const char *error)
+{
+	return strstr(a->text, error) != NULL;
+}
+
+/* Tells whether an operation can fail for several reasons, and has failed on both back ends. */
+static bool
+both_failed(const struct diff_op *op, const struct diff_answer *a, const struct diff_answer *b)
 {
 	int reasons = (op->pre != PRE_NONE || op->keep) + (op->expects_crc && op->wrong_crc) +
 		      ((op->expects_size || op->says_size) && op->wrong_size) + (op->part_min > 0) +
 		      (op->kind == OP_COMPLETE || op->kind == OP_PART);
-	bool is_refused = false;
 
-	for (int i = 0; i < nr; i++) {
-		if (!strstr(ends[i]->text, "=E"))
-			return false;
-		is_refused |= strstr(ends[i]->text, "=ENXIO") || strstr(ends[i]->text, "=EDQUOT");
-	}
-	reasons += is_refused;
+	if (!has_failed(a, "=E") || !has_failed(b, "=E"))
+		return false;
+	reasons += has_failed(a, "=ENXIO") || has_failed(a, "=EDQUOT") || has_failed(b, "=ENXIO") ||
+		   has_failed(b, "=EDQUOT");
 	return reasons > 1;
+}
+
+bool
+diff_same(const struct diff_op *op, const struct diff_answer *a, const struct diff_answer *b)
+{
+	if (a->has_used && b->has_used && memcmp(&a->used, &b->used, sizeof a->used) != 0)
+		return false;
+	return strcmp(a->text, b->text) == 0 || both_failed(op, a, b);
+}
+
+static void
+print(const struct diff_end *e)
+{
+	const struct diff_answer *a = &e->own;
+
+	printf("  %-7s%s", e->name, a->text);
+	if (a->has_used)
+		printf(" used %llu, %llu bytes, %llu uploads", (unsigned long long)a->used.objects,
+		       (unsigned long long)a->used.bytes, (unsigned long long)a->used.uploads);
+	printf("%s%s\n", a->wrong ? "\n\tWRONG: " : "", a->wrong ? a->wrong : "");
 }
 
 static int
@@ -408,8 +574,11 @@ judge(struct diff_end **ends, int nr, const struct diff_op *op, bool verbose)
 	int bad = -1;
 
 	for (int i = 0; i < nr; i++) {
-		if (ends[i]->wrong ||
-		    (strcmp(ends[i]->text, ends[0]->text) != 0 && !all_failed(ends, nr, op)))
+		for (int k = 0; k < i; k++) {
+			if (!diff_same(op, &ends[k]->own, &ends[i]->own))
+				bad = i;
+		}
+		if (ends[i]->own.wrong)
 			bad = i;
 	}
 	if (bad < 0 && !verbose)
@@ -417,15 +586,18 @@ judge(struct diff_end **ends, int nr, const struct diff_op *op, bool verbose)
 	diff_say(op, what, sizeof what);
 	printf("%s\n", what);
 	for (int i = 0; i < (bad < 0 ? 1 : nr); i++)
-		printf("  %-7s%s%s%s\n", ends[i]->name, ends[i]->text, ends[i]->wrong ? "\n\tWRONG: " : "",
-		       ends[i]->wrong ? ends[i]->wrong : "");
+		print(ends[i]);
 	fflush(stdout);
 	return bad < 0 ? 0 : -1;
 }
 
+/* log: NULL, or where the operation is noted. */
 static int
-do_all(struct diff_end **ends, int nr, const struct diff_op *op, bool verbose)
+do_all(struct diff_end **ends, int nr, const struct diff_op *op, struct diff_log *log, bool verbose)
 {
+	diff_pass(op->seconds * NS_PER_S + NS_PER_US);
+	if (log)
+		diff_log_add(log, op, DIFF_ALONE);
 	for (int i = 0; i < nr; i++)
 		diff_do(ends[i], op);
 	return judge(ends, nr, op, verbose);
@@ -448,21 +620,23 @@ some_victim(struct hint *h, struct diff_end **ends, int nr)
 /* A back end is killed in the middle of an operation; where that was done all the same, the others do it. */
 static int
 do_killed(struct diff_end **ends, int nr, struct diff_end *victim, const struct diff_op *op, unsigned turns,
-	  bool verbose)
+	  struct diff_log *log, bool verbose)
 {
 	struct diff_end *others[DIFF_ENDS_MAX];
-	uint64_t version = 0;
-	int was = diff_look(victim, op->bucket, op->key, &version), is, n = 0;
+	uint64_t was = diff_look(victim, op->bucket, op->key), is;
+	int n = 0;
 
 	diff_do_killed(victim, op, turns);
-	is = diff_look(victim, op->bucket, op->key, &version);
+	is = diff_look(victim, op->bucket, op->key);
 	if (verbose)
 		printf("%s killed in the next operation, which was %sdone\n", victim->name,
 		       is != was ? "" : "not ");
 	if (is == was)
 		return 0;
-	if (is >= 0)
-		victim->version[op->bucket][op->key] = version;
+	if (is)
+		victim->told.version[op->bucket][op->key] = is;
+	if (log)
+		diff_log_add(log, op, DIFF_ALONE);
 	for (int i = 0; i < nr; i++) {
 		if (ends[i] != victim)
 			others[n++] = ends[i];
@@ -477,17 +651,18 @@ static int
 look_at_all(struct diff_end **ends, int nr, unsigned process, bool verbose)
 {
 	struct diff_op op = { .kind = OP_LIST_BUCKETS, .process = process, .prefix = "", .max = 100 };
-	int e = do_all(ends, nr, &op, verbose);
+	int e = do_all(ends, nr, &op, NULL, verbose);
 
 	for (op.bucket = 0; e == 0 && op.bucket < DIFF_BUCKETS; op.bucket++) {
 		op.kind = OP_LIST;
-		e = do_all(ends, nr, &op, verbose);
+		op.shows_gone = true;
+		e = do_all(ends, nr, &op, NULL, verbose);
 		op.kind = OP_LIST_UPLOADS;
 		if (e == 0)
-			e = do_all(ends, nr, &op, verbose);
+			e = do_all(ends, nr, &op, NULL, verbose);
 		op.kind = OP_READ;
 		for (op.key = 0; e == 0 && op.key < DIFF_KEYS; op.key++)
-			e = do_all(ends, nr, &op, verbose);
+			e = do_all(ends, nr, &op, NULL, verbose);
 		op.key = 0;
 	}
 	return e;
@@ -503,59 +678,138 @@ empty(struct diff_end **ends, int nr, bool verbose)
 	for (op.bucket = 0; e == 0 && op.bucket < DIFF_BUCKETS; op.bucket++) {
 		op.kind = OP_DELETE;
 		for (op.key = 0; e == 0 && op.key < DIFF_KEYS; op.key++)
-			e = do_all(ends, nr, &op, verbose);
+			e = do_all(ends, nr, &op, NULL, verbose);
 		op.key = 0;
 		op.kind = OP_BUCKET_DELETE;
 		if (e == 0)
-			e = do_all(ends, nr, &op, verbose);
+			e = do_all(ends, nr, &op, NULL, verbose);
 	}
 	op.bucket = 0;
 	op.kind = OP_LIST_BUCKETS;
-	return e == 0 ? do_all(ends, nr, &op, verbose) : e;
+	return e == 0 ? do_all(ends, nr, &op, NULL, verbose) : e;
+}
+
+static bool
+is_to_itself(const struct diff_op *op)
+{
+	return op->kind == OP_COPY && op->from_bucket == op->bucket && op->from_key == op->key;
+}
+
+/* Returns true if the operations may be in flight at once, and a serial order explains them. */
+static bool
+may_be_at_once(const struct diff_op *a, const struct diff_op *b)
+{
+	static const bool is_alone[OP_NR] = {
+		[OP_BUCKET_QUOTA] = true, [OP_EXPIRE] = true, [OP_PASS] = true,
+		[OP_RESTART] = true,      [OP_KILL] = true,   [OP_IDLE] = true
+	};
+
+	if (is_alone[a->kind] || is_alone[b->kind])
+		return false;
+	/* Two copies can exchange two objects; a copy of an object to itself has a read and a change of one key. */
+	if ((a->kind == OP_COPY && b->kind == OP_COPY) || is_to_itself(a) || is_to_itself(b))
+		return false;
+	/* The number of an upload is known only at the end of its creation. */
+	if (a->kind == OP_UPLOAD_CREATE || b->kind == OP_UPLOAD_CREATE)
+		return a->upload != b->upload && a->kind != OP_LIST_UPLOADS && b->kind != OP_LIST_UPLOADS;
+	return true;
+}
+
+/* Two operations, at once if that is possible. */
+static int
+do_two(struct hint *h, struct diff_end **ends, const struct diff_op *first, bool verbose)
+{
+	struct diff_op op[2] = { *first };
+	int e = 0;
+
+	choose(h, &op[1], first);
+	if (may_be_at_once(&op[0], &op[1])) {
+		e = diff_two(ends, &h->log, op, diff_below(h->s, 8), verbose);
+		for (int i = 0; e == 0 && i < 2; i++)
+			note(h, &op[i], &ends[0]->two[i]);
+		return e;
+	}
+	for (int i = 0; e == 0 && i < 2; i++) {
+		e = do_all(ends, 2, &op[i], &h->log, verbose);
+		note(h, &op[i], &ends[0]->own);
+	}
+	return e;
+}
+
+/* One more operation of a history, or two. */
+static int
+do_next(struct hint *h, struct diff_end **ends, int nr, const struct diff_op *op, bool verbose)
+{
+	struct diff_source *s = h->s;
+	struct diff_log *log = h->at_once ? &h->log : NULL;
+	int e;
+
+	if (op->kind == OP_PUT || op->kind == OP_DELETE || op->kind == OP_COMPLETE) {
+		unsigned killed = one_in(s, 60) ? diff_below(s, 12) + 1 : 0;
+		struct diff_end *victim = killed ? some_victim(h, ends, nr) : NULL;
+
+		if (victim) {
+			if (verbose) {
+				char what[1024];
+
+				diff_say(op, what, sizeof what);
+				printf("%s\n", what);
+			}
+			return do_killed(ends, nr, victim, op, killed, log, verbose);
+		}
+	}
+	if (h->at_once && one_in(s, 4))
+		return do_two(h, ends, op, verbose);
+	e = do_all(ends, nr, op, log, verbose);
+	note(h, op, &ends[0]->own);
+	return e;
+}
+
+/* Versions of earlier histories are those of other back ends, too, unless some back ends have no part in a history, or a log begins. */
+static void
+forget(struct diff_end **ends, int nr)
+{
+	for (int i = 0; i < nr; i++)
+		memset(&ends[i]->told, 0, sizeof ends[i]->told);
 }
 
 int
-diff_history(struct diff_end **ends, int nr, struct diff_source *s, unsigned ops, bool verbose)
+diff_history(struct diff_end **all, int all_nr, struct diff_source *s, unsigned ops, bool verbose)
 {
+	static const struct diff_op first = { .kind = OP_BUCKET_CREATE };
 	struct hint *h = calloc(1, sizeof *h);
-	unsigned done = 0;
-	int e = 0;
+	struct diff_end *ends[DIFF_ENDS_MAX];
+	unsigned done;
+	int nr = all_nr, e;
 
 	check(h && nr >= 1 && nr <= DIFF_ENDS_MAX);
+	memcpy(ends, all, (size_t)nr * sizeof *ends);
 	h->s = s;
-	h->has_two = ends[nr - 1]->select && one_in(s, 3);
+	h->at_once = nr > 1 && one_in(s, 4);
 	for (int i = 0; i < nr; i++)
-		memset(ends[i]->upload, 0, sizeof ends[i]->upload);
-	for (; e == 0 && done < ops && (!s->bytes || s->at < s->nr); done++) {
+		memset(ends[i]->told.upload, 0, sizeof ends[i]->told.upload);
+	if (h->at_once) {
+		forget(all, nr);
+		ends[1] = ends[1 + diff_below(s, (uint32_t)nr - 1)];
+		nr = 2;
+	}
+	h->has_two = ends[nr - 1]->select && one_in(s, 3);
+	begin_time();
+	e = do_all(ends, nr, &first, h->at_once ? &h->log : NULL, verbose);
+	for (done = 1; e == 0 && done < ops && (!s->bytes || s->at < s->nr); done++) {
 		struct diff_op op;
 
-		if (done == 0)
-			op = (struct diff_op){ .kind = OP_BUCKET_CREATE };
-		else
-			choose(h, &op);
-		if (op.kind == OP_PUT || op.kind == OP_DELETE || op.kind == OP_COMPLETE) {
-			unsigned killed = one_in(s, 60) ? diff_below(s, 12) + 1 : 0;
-			struct diff_end *victim = killed && done ? some_victim(h, ends, nr) : NULL;
-
-			if (victim) {
-				if (verbose) {
-					char what[1024];
-
-					diff_say(&op, what, sizeof what);
-					printf("%s\n", what);
-				}
-				e = do_killed(ends, nr, victim, &op, killed, verbose);
-				continue;
-			}
-		}
-		e = do_all(ends, nr, &op, verbose);
-		note(h, &op, ends[0]);
+		choose(h, &op, NULL);
+		e = do_next(h, ends, nr, &op, verbose);
 	}
 	for (unsigned i = 0; e == 0 && i <= h->has_two; i++)
 		e = look_at_all(ends, nr, i, verbose);
-	free(h);
+	diff_log_free(&h->log);
 	if (e == 0)
 		e = empty(ends, nr, verbose);
+	if (h->at_once)
+		forget(all, all_nr);
+	free(h);
 	return e < 0 ? e : (int)done;
 }
 
@@ -564,11 +818,11 @@ diff_history(struct diff_end **ends, int nr, struct diff_source *s, unsigned ops
 void
 diff_start(struct diff_end **ends, int nr)
 {
-	for (int i = 0; i < nr; i++) {
-		memset(ends[i]->version, 0, sizeof ends[i]->version);
-		memset(ends[i]->attrs_version, 0, sizeof ends[i]->attrs_version);
+	set_clock(&all_ns, BEGINNING_NS);
+	diff_clock(BEGINNING_NS);
+	forget(ends, nr);
+	for (int i = 0; i < nr; i++)
 		ends[i]->start(ends[i], true);
-	}
 }
 
 int

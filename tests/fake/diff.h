@@ -3,6 +3,7 @@
  * diff - one random history of operations on several back ends of store.h, whose answers are compared.
  *
  *	diff.c          the history: choices, comparison, the known differences
+ *	diff_two.c      two operations in flight at once, and the order that explains their answers
  *	diff_ops.c      each operation on one back end, with its answer as text
  *	diff_ends.c     the store in memory as a back end of a history
  *	librados_end.c  the store on RADOS as one, on the cluster in memory
@@ -10,6 +11,9 @@
  * A history is made of choices, from a seed or from bytes (a fuzz target). Each operation runs on one back end after the other, and
  * ends before the next one begins. Its answer is a text: results, sizes, ETags, attributes, entries of lists, and of a version only
  * whether it is the version that the back end gave last. All texts must be equal.
+ *
+ * Objects may have an expiry. The history has the wall clock: it advances by OP_PASS in whole seconds, objects expire half a second after
+ * one, and the turns of the back ends take less, so that all back ends decide an operation on the same side of an expiry.
  */
 #ifndef TESTS_FAKE_DIFF_H
 #define TESTS_FAKE_DIFF_H
@@ -24,6 +28,26 @@
 #define DIFF_UPLOADS 5
 #define DIFF_PARTS 4
 #define DIFF_TEXT (16u << 10)
+
+/* The answer to an operation. */
+struct diff_answer {
+	char text[DIFF_TEXT];
+	size_t len;
+	const char *wrong; /* a rule of store.h that the answer breaks; NULL: none */
+	/* OP_BUCKET_HEAD: the usage of the bucket, if the back end knows it */
+	bool has_used;
+	struct store_use used;
+};
+
+/* The versions and ids that a back end gave last; 0: none. */
+struct diff_told {
+	uint64_t version[DIFF_BUCKETS][DIFF_KEYS];
+	uint64_t attrs_version[DIFF_BUCKETS];
+	struct {
+		uint8_t id[STORE_UPLOAD_ID_BYTES];
+		uint64_t version[DIFF_PARTS];
+	} upload[DIFF_UPLOADS];
+};
 
 /* A back end of a history. */
 struct diff_end {
@@ -46,15 +70,12 @@ struct diff_end {
 	struct bufpool *bufs;
 	struct mailbox mb;
 	/* ---- of the history ---- */
-	char text[DIFF_TEXT]; /* answer to the last operation */
-	size_t len;
-	uint64_t version[DIFF_BUCKETS][DIFF_KEYS]; /* that the back end gave last; 0: none */
-	uint64_t attrs_version[DIFF_BUCKETS];
-	struct {
-		uint8_t id[STORE_UPLOAD_ID_BYTES];
-		uint64_t version[DIFF_PARTS];
-	} upload[DIFF_UPLOADS];
-	const char *wrong; /* a rule of store.h that the last answer breaks; NULL: none */
+	struct diff_answer *answer; /* to the operation that runs */
+	struct diff_answer own, two[2],
+		state; /* state: looks after two operations that were in flight at once */
+	struct diff_told told;
+	/* The same before two operations that are in flight at once, which both name these versions and ids; NULL: one operation runs. */
+	const struct diff_told *before;
 };
 
 /* Where the choices come from. */
@@ -72,6 +93,7 @@ enum diff_kind {
 	OP_PUT_ABORT,
 	OP_DELETE,
 	OP_SET_ATTRS,
+	OP_COPY,
 	OP_READ,
 	OP_LIST,
 	OP_BUCKET_CREATE,
@@ -88,6 +110,8 @@ enum diff_kind {
 	OP_LIST_UPLOADS,
 	OP_LIST_PARTS,
 	OP_LIST_BUCKETS,
+	OP_EXPIRE, /* the removal of the objects of a bucket that have expired */
+	OP_PASS,   /* time passes; no back end does anything */
 	OP_RESTART,
 	OP_KILL,
 	OP_IDLE,
@@ -101,7 +125,12 @@ struct diff_op {
 	uint32_t nr; /* of the operation in its history: content, ETag and attributes follow from it */
 	uint64_t size;
 	uint32_t attrs_len;
-	bool says_size, rides, wrong_crc, expects_crc, expects_size, wrong_size, has_delimiter;
+	uint64_t expires_ns;            /* of the object; PRE_EXPIRED: time of the condition */
+	uint64_t seconds;               /* OP_PASS */
+	unsigned from_bucket, from_key; /* OP_COPY */
+	bool says_size, rides, wrong_crc, expects_crc, expects_size, wrong_size, has_delimiter, shows_gone,
+		keeps_expiry;
+	bool has_use; /* OP_BUCKET_HEAD: the usage of the bucket is compared */
 	enum store_pre_kind pre;
 	bool keep;
 	unsigned etag[2],
@@ -116,8 +145,10 @@ struct diff_op {
 	bool part_versions;
 };
 
-/* Runs an operation on a back end; the answer is in e->text. */
+/* Runs an operation on a back end; the answer is in e->own. */
 void diff_do(struct diff_end *e, const struct diff_op *op);
+/* Runs an operation, and appends the answer to *e->answer. */
+void diff_run(struct diff_end *e, const struct diff_op *op);
 /* Starts a PUT, removal or completion, lets it go on for some turns, and kills the process. */
 void diff_do_killed(struct diff_end *e, const struct diff_op *op, unsigned turns);
 /* Describes an operation. */
@@ -126,8 +157,50 @@ const char *diff_bucket(unsigned i);
 const char *diff_key(unsigned i);
 /* Returns the content's CRC. */
 uint64_t diff_crc(uint32_t nr, uint64_t size);
-/* Returns the number of the operation that made an object, by its ETag, with the object's version; -1: there is no object. */
-int diff_look(struct diff_end *e, unsigned bucket, unsigned key, uint64_t *ret_version);
+/* Returns the version of an object, which may have expired; 0: there is none. */
+uint64_t diff_look(struct diff_end *e, unsigned bucket, unsigned key);
+
+void diff_answer_clear(struct diff_answer *a);
+/* Compares the answers of two back ends to an operation. */
+bool diff_same(const struct diff_op *op, const struct diff_answer *a, const struct diff_answer *b);
+
+/* ---- two operations in flight: diff_two.c ---- */
+
+/* Waits for the end of an operation that is one of two in flight. Returns false without a wait for all others. */
+bool diff_two_wait(const struct store_op *op);
+
+/* The operations of a history, as the store in memory has done them since it was empty. */
+enum diff_how { DIFF_ALONE, DIFF_FIRST, DIFF_SECOND };
+struct diff_log {
+	struct diff_logged {
+		struct diff_op op;
+		uint64_t ns;       /* diff_now() at its begin */
+		enum diff_how how; /* alone, or which one of two */
+	} * entry;
+	size_t nr, cap;
+};
+void diff_log_add(struct diff_log *log, const struct diff_op *op, enum diff_how how);
+void diff_log_free(struct diff_log *log);
+
+/*
+ * Runs two operations on ends[1], of which the second one begins so many turns after the first one, and looks at what they may have
+ * changed. Then the store in memory, ends[0], does both in one order, and, if an answer or a look is another one, starts again from the
+ * log and does them in the other order. Returns 0, or -1, after a message, if no order explains what ends[1] has answered. The answers
+ * of ends[0] are in its two[]; the log has the operations in this order.
+ */
+int diff_two(struct diff_end **ends, struct diff_log *log, const struct diff_op op[2], unsigned turns,
+	     bool verbose);
+
+/* Sets the wall clock of histories; base/clock.h shows it. */
+void diff_clock(uint64_t ns);
+/* Returns it. */
+uint64_t diff_now(void);
+/* Lets clock_ns() show a clock of the history too, which advances with diff_pass(); for back ends without threads. */
+void diff_clock_all(void);
+/* Advances both clocks. */
+void diff_pass(uint64_t ns);
+/* Makes a turn of a back end, which takes some time. */
+void diff_turn(struct diff_end *e);
 
 /* Makes the stores of the back ends anew, and forgets what the earlier ones answered. */
 void diff_start(struct diff_end **ends, int nr);
@@ -143,8 +216,7 @@ int diff_main(struct diff_end **ends, int nr_ends, uint64_t histories);
 
 /* The store in memory. */
 struct diff_end *diff_mem_end(struct bufpool *bufs);
-/* The store on RADOS, on the cluster of tests/fake/librados.h, with faults. has_clock: base/clock.h shows a time that goes on with the
- * turns of this back end, so that a seed repeats everything; for back ends without threads. NULL: no librados on this machine. */
-struct diff_end *diff_rados_end(struct bufpool *bufs, bool has_clock) __attribute__((weak));
+/* The store on RADOS, on the cluster of tests/fake/librados.h, with faults. NULL: no librados on this machine. */
+struct diff_end *diff_rados_end(struct bufpool *bufs) __attribute__((weak));
 
 #endif

@@ -35,14 +35,15 @@ diff_key(unsigned i)
 
 static void __attribute__((format(printf, 2, 3))) tell(struct diff_end *e, const char *fmt, ...)
 {
+	struct diff_answer *a = e->answer;
 	va_list ap;
 	int n;
 
 	va_start(ap, fmt);
-	n = vsnprintf(e->text + e->len, sizeof e->text - e->len, fmt, ap);
+	n = vsnprintf(a->text + a->len, sizeof a->text - a->len, fmt, ap);
 	va_end(ap);
-	check(n >= 0 && (size_t)n < sizeof e->text - e->len);
-	e->len += (size_t)n;
+	check(n >= 0 && (size_t)n < sizeof a->text - a->len);
+	a->len += (size_t)n;
 }
 
 static void
@@ -52,6 +53,17 @@ tell_result(struct diff_end *e, const char *what, int r)
 		tell(e, " %s=%s", what, strerrorname_np(-r) ? strerrorname_np(-r) : "?");
 	else
 		tell(e, " %s=%d", what, r);
+}
+
+/* Ends the answer of a list. The entries of a list that has failed are not the answer. */
+static void
+tell_list(struct diff_end *e, const char *what, size_t begin, int r, bool more)
+{
+	if (r < 0)
+		e->answer->text[e->answer->len = begin] = 0;
+	tell_result(e, what, r);
+	if (r >= 0)
+		tell(e, " more=%d", more);
 }
 
 static void
@@ -69,14 +81,40 @@ tell_attrs(struct diff_end *e, const void *attrs, uint32_t len)
 	tell(e, " attrs=%u:%llx", len, (unsigned long long)(len ? crc64_nvme(0, attrs, len) : 0));
 }
 
-/* A version is compared with the one that the back end gave last. */
+static void
+tell_expiry(struct diff_end *e, uint64_t expires_ns)
+{
+	if (expires_ns)
+		tell(e, " expires=%llu", (unsigned long long)expires_ns);
+}
+
+/* A version is compared with the one that the back end gave last. Of two operations in flight the later one may answer first, so
+ * the operations after them tell the version. */
 static void
 tell_version(struct diff_end *e, uint64_t *last, uint64_t version)
 {
+	if (e->before) {
+		*last = version > *last ? version : *last;
+		return;
+	}
 	tell(e, " version%s", version == *last ? "=" : version > *last ? ">" : "<");
 	if (version < *last)
-		e->wrong = "a version is smaller than an earlier one";
+		e->answer->wrong = "a version is smaller than an earlier one";
 	*last = version;
+}
+
+/* Returns the versions and ids that an operation names. */
+static const struct diff_told *
+named(const struct diff_end *e)
+{
+	return e->before ? e->before : &e->told;
+}
+
+/* Returns the version of a key that an operation names: the last one, or another one. */
+static uint64_t
+version_of(const struct diff_end *e, const struct diff_op *op)
+{
+	return named(e)->version[op->bucket][op->key] + ((uint64_t)(op->version == 2) << 60);
 }
 
 /* ---- waiting ---- */
@@ -95,8 +133,10 @@ wait_for(struct diff_end *e, struct store_op *op, int r)
 {
 	if (r < 0)
 		return r;
-	while (r == 0 && op->port)
-		e->turn(e);
+	while (r == 0 && op->port) {
+		if (!diff_two_wait(op))
+			diff_turn(e);
+	}
 	return op->result;
 }
 
@@ -154,8 +194,19 @@ pre_of(const struct diff_end *e, const struct diff_op *op)
 	for (unsigned i = 0; i < op->etag_nr; i++)
 		pre.etags[pre.etag_nr++] = etag_of(op->etag[i]);
 	if (op->pre == PRE_VERSION)
-		pre.version = e->version[op->bucket][op->key] + ((uint64_t)(op->version == 2) << 60);
+		pre.version = version_of(e, op);
+	pre.expired_ns = op->expires_ns;
 	return pre;
+}
+
+/* Returns a buffer for so many bytes, or for as many as a large one has. */
+static struct buf *
+buf_for(struct diff_end *e, uint64_t bytes)
+{
+	struct buf *b = bufpool_get(e->bufs, bytes <= BUF_SMALL_BYTES ? BUF_SMALL : BUF_LARGE);
+
+	check(b);
+	return b;
 }
 
 /* ---- PUTs of objects and parts ---- */
@@ -167,41 +218,57 @@ struct putting {
 	char small[STORE_INLINE_MAX];
 };
 
-/* Everything up to the start of the commit. Returns what the start of the commit returned, or an earlier error; -ECHILD: aborted. */
-static int
-put_begin(struct diff_end *e, const struct diff_op *op, struct putting *pt)
+/* What a PUT writes. */
+struct written {
+	const unsigned char *bytes;
+	uint64_t size, crc64;
+	struct store_meta meta;
+};
+
+static struct written
+written_by(const struct diff_op *op)
 {
 	const unsigned char *bytes = content(op->nr);
+
+	return (struct written){ .bytes = bytes,
+				 .size = op->size,
+				 .crc64 = diff_crc(op->nr, op->size),
+				 .meta = { .etag = etag_of(op->nr),
+					   .mtime_ns = MTIME(op->nr),
+					   .attrs = bytes + 7,
+					   .attrs_len = op->attrs_len,
+					   .expires_ns = op->kind == OP_PART ? 0 : op->expires_ns } };
+}
+
+/* Everything up to the start of the commit. Returns what the start of the commit returned, or an earlier error; -ECHILD: aborted. */
+static int
+put_begin(struct diff_end *e, const struct diff_op *op, const struct written *what, struct putting *pt)
+{
 	struct store_key k = key_of(op);
-	struct store_commit c = { .pre = pre_of(e, op),
-				  .meta = { .etag = etag_of(op->nr),
-					    .mtime_ns = MTIME(op->nr),
-					    .attrs = bytes + 7,
-					    .attrs_len = op->attrs_len } };
-	uint64_t announced = op->says_size ? op->size + op->wrong_size : STORE_SIZE_UNKNOWN;
+	struct store_commit c = { .pre = pre_of(e, op), .meta = what->meta };
+	uint64_t announced = op->says_size ? what->size + op->wrong_size : STORE_SIZE_UNKNOWN;
 	uint64_t off = 0;
 	int r;
 
 	if (op->kind == OP_PART)
-		r = store_put_init_part(e->port, &pt->put, &k, e->upload[op->upload].id, op->part + 1,
+		r = store_put_init_part(e->port, &pt->put, &k, named(e)->upload[op->upload].id, op->part + 1,
 					announced);
 	else
 		r = store_put_init(e->port, &pt->put, &k, announced);
 	if (r < 0)
 		return r;
-	if (op->size <= STORE_INLINE_MAX && op->rides) {
-		memcpy(pt->small, bytes, op->size);
+	if (what->size <= STORE_INLINE_MAX && op->rides) {
+		memcpy(pt->small, what->bytes, what->size);
 		c.inline_data = pt->small;
-		c.inline_len = (uint32_t)op->size;
-		off = op->size;
+		c.inline_len = (uint32_t)what->size;
+		off = what->size;
 	}
-	while (r == 0 && off < op->size) {
-		uint64_t n = op->size - off < STORE_PIECE ? op->size - off : STORE_PIECE;
-		bool last = off + n == op->size;
-		struct buf *b = bufpool_get(e->bufs, BUF_LARGE);
+	while (r == 0 && off < what->size) {
+		uint64_t n = what->size - off < STORE_PIECE ? what->size - off : STORE_PIECE;
+		bool last = off + n == what->size;
+		struct buf *b = buf_for(e, n);
 
-		check(b);
-		memcpy(b->mem, bytes + off, n);
+		memcpy(b->mem, what->bytes + off, n);
 		off += n;
 		if (last && op->rides) {
 			pt->last = c.last = b;
@@ -215,7 +282,7 @@ put_begin(struct diff_end *e, const struct diff_op *op, struct putting *pt)
 	}
 	if (op->expects_crc) {
 		c.have_expect_crc64 = true;
-		c.expect_crc64 = diff_crc(op->nr, op->size) ^ op->wrong_crc;
+		c.expect_crc64 = what->crc64 ^ op->wrong_crc;
 	}
 	if (r == 0 && op->kind == OP_PUT_ABORT)
 		r = -ECHILD;
@@ -240,13 +307,13 @@ put_end(struct diff_end *e, struct putting *pt, int r)
 }
 
 static void
-do_put(struct diff_end *e, const struct diff_op *op)
+put(struct diff_end *e, const struct diff_op *op, const struct written *what)
 {
 	struct putting *pt = calloc(1, sizeof *pt);
 	int r;
 
 	check(pt);
-	r = put_end(e, pt, put_begin(e, op, pt));
+	r = put_end(e, pt, put_begin(e, op, what, pt));
 	/* That there is no bucket, or no room, may be said early, or not at all. */
 	if (op->kind == OP_PUT_ABORT)
 		tell(e, " aborted");
@@ -256,11 +323,19 @@ do_put(struct diff_end *e, const struct diff_op *op)
 		tell(e, " size=%llu crc=%llx", (unsigned long long)pt->put.size_bytes,
 		     (unsigned long long)pt->put.crc64);
 		if (op->kind == OP_PART)
-			tell_version(e, &e->upload[op->upload].version[op->part], pt->put.version);
+			tell_version(e, &e->told.upload[op->upload].version[op->part], pt->put.version);
 		else
-			tell_version(e, &e->version[op->bucket][op->key], pt->put.version);
+			tell_version(e, &e->told.version[op->bucket][op->key], pt->put.version);
 	}
 	free(pt);
+}
+
+static void
+do_put(struct diff_end *e, const struct diff_op *op)
+{
+	const struct written what = written_by(op);
+
+	put(e, op, &what);
 }
 
 /* ---- other changes of objects ---- */
@@ -283,8 +358,7 @@ static void
 do_set_attrs(struct diff_end *e, const struct diff_op *op)
 {
 	struct store_key k = key_of(op);
-	uint64_t version =
-		op->version ? e->version[op->bucket][op->key] + ((uint64_t)(op->version == 2) << 60) : 0;
+	uint64_t version = op->version ? version_of(e, op) : 0;
 	struct store_del del;
 
 	tell_result(e, "set_attrs",
@@ -316,33 +390,52 @@ tell_parts(struct diff_end *e, struct store_obj *obj)
 	tell_result(e, "part", store_obj_part(obj, 2, &p));
 }
 
+/* to: memory of obj->size_bytes bytes for the content, or NULL. */
 static void
-read_all(struct diff_end *e, struct store_obj *obj)
+read_all(struct diff_end *e, struct store_obj *obj, unsigned char *to)
 {
-	struct buf *b = bufpool_get(e->bufs, BUF_LARGE);
+	struct buf *b = buf_for(e, obj->size_bytes);
 	uint64_t crc = 0;
 	int r = 0;
 
-	check(b);
 	for (uint64_t off = 0; r >= 0 && off < obj->size_bytes;) {
 		struct store_read rd;
-		uint32_t skew = 0, len = store_read_plan(obj, off, obj->size_bytes - off, STORE_PIECE, &skew);
+		uint32_t skew = 0,
+			 len = store_read_plan(obj, off, obj->size_bytes - off, b->cap_bytes, &skew);
 
 		if (len <= skew || skew) {
-			e->wrong = "a read is planned that does not begin at its offset";
+			e->answer->wrong = "a read is planned that does not begin at its offset";
 			break;
 		}
 		r = wait_for(e, &rd.op, START(&rd.op, store_read(e->port, obj, &rd, b, off, len)));
 		if (r < 0)
 			break;
 		crc = crc64_nvme(crc, b->mem + rd.lead, len);
+		if (to)
+			memcpy(to + off, b->mem + rd.lead, len);
 		off += len;
 	}
 	bufpool_put(e->bufs, b);
 	tell_result(e, "read", r < 0 ? r : 0);
 	tell(e, " content=%llx", (unsigned long long)crc);
 	if (r >= 0 && crc != obj->crc64)
-		e->wrong = "the content has another CRC";
+		e->answer->wrong = "the content has another CRC";
+}
+
+/* Opens an object. Returns true if it is open. */
+static bool
+open_it(struct diff_end *e, const struct store_key *k, const struct diff_op *op, struct store_obj *obj)
+{
+	int r;
+
+	if (op->rides)
+		r = START(&obj->op, store_open_to_read(e->port, k, op->size, obj));
+	else
+		r = START(&obj->op, store_open(e->port, k, obj));
+	r = wait_for(e, &obj->op, r);
+	tell_result(e, "open", r);
+	obj->op.port = e->port; /* on_done() took it away; an object keeps it */
+	return r >= 0;
 }
 
 static void
@@ -350,42 +443,44 @@ do_read(struct diff_end *e, const struct diff_op *op)
 {
 	struct store_key k = key_of(op);
 	struct store_obj obj = { .size_bytes = 0 };
-	int r;
 
-	if (op->rides)
-		r = START(&obj.op, store_open_to_read(e->port, &k, op->size, &obj));
-	else
-		r = START(&obj.op, store_open(e->port, &k, &obj));
-	r = wait_for(e, &obj.op, r);
-	tell_result(e, "open", r);
-	if (r < 0)
+	if (!open_it(e, &k, op, &obj))
 		return;
-	obj.op.port = e->port; /* on_done() took it away; an object keeps it */
 	tell(e, " size=%llu crc=%llx mtime=%llu", (unsigned long long)obj.size_bytes,
 	     (unsigned long long)obj.crc64, (unsigned long long)obj.meta.mtime_ns);
 	tell_etag(e, &obj.meta.etag);
 	tell_attrs(e, obj.meta.attrs, obj.meta.attrs_len);
-	tell_version(e, &e->version[op->bucket][op->key], obj.version);
+	tell_expiry(e, obj.meta.expires_ns);
+	tell_version(e, &e->told.version[op->bucket][op->key], obj.version);
 	tell_parts(e, &obj);
-	read_all(e, &obj);
+	read_all(e, &obj, NULL);
 	store_close(e->port, &obj);
 }
 
-int
-diff_look(struct diff_end *e, unsigned bucket, unsigned key, uint64_t *ret_version)
+/* A copy is a read and a PUT, as that of a client is; the source stays open. */
+static void
+do_copy(struct diff_end *e, const struct diff_op *op)
 {
-	const struct diff_op op = { .bucket = bucket, .key = key };
-	struct store_key k = key_of(&op);
+	const struct diff_op from = { .bucket = op->from_bucket, .key = op->from_key };
+	struct store_key k = key_of(&from);
 	struct store_obj obj = { .size_bytes = 0 };
-	uint32_t nr;
+	struct written what;
+	unsigned char *bytes;
 
-	if (wait_for(e, &obj.op, START(&obj.op, store_open(e->port, &k, &obj))) < 0)
-		return -1;
-	obj.op.port = e->port;
-	memcpy(&nr, obj.meta.etag.sum, sizeof nr);
-	*ret_version = obj.version;
+	if (!open_it(e, &k, op, &obj))
+		return;
+	bytes = malloc(obj.size_bytes + 1);
+	check(bytes);
+	read_all(e, &obj, bytes);
+	what = (struct written){
+		.bytes = bytes, .size = obj.size_bytes, .crc64 = obj.crc64, .meta = obj.meta
+	};
+	what.meta.mtime_ns = MTIME(op->nr);
+	if (!op->keeps_expiry)
+		what.meta.expires_ns = op->expires_ns;
+	put(e, op, &what);
 	store_close(e->port, &obj);
-	return (int)nr;
+	free(bytes);
 }
 
 /* ---- lists ---- */
@@ -393,6 +488,7 @@ diff_look(struct diff_end *e, unsigned bucket, unsigned key, uint64_t *ret_versi
 struct listing {
 	struct store_list ls;
 	struct diff_end *end;
+	struct diff_answer *answer; /* a turn gives the entries, which may be one of another operation */
 	enum diff_kind kind;
 };
 
@@ -402,18 +498,20 @@ on_entry(struct store_list *ls, const struct store_entry *en)
 	struct listing *l = (struct listing *)ls;
 	struct diff_end *e = l->end;
 
+	e->answer = l->answer;
 	tell(e, "\n\t%.*s%s", (int)en->name_len, en->name, en->is_prefix ? " (prefix)" : "");
 	if (l->kind == OP_LIST && !en->is_prefix) {
 		tell(e, " size=%llu mtime=%llu", (unsigned long long)en->size_bytes,
 		     (unsigned long long)en->mtime_ns);
 		tell_etag(e, &en->etag);
 		tell_attrs(e, en->attrs, en->attrs_len);
+		tell_expiry(e, en->expires_ns);
 	}
 	if (l->kind == OP_LIST_UPLOADS && !en->is_prefix) {
 		int slot = -1;
 
 		for (int i = 0; i < DIFF_UPLOADS; i++) {
-			if (memcmp(e->upload[i].id, en->upload_id, STORE_UPLOAD_ID_BYTES) == 0)
+			if (memcmp(e->told.upload[i].id, en->upload_id, STORE_UPLOAD_ID_BYTES) == 0)
 				slot = i;
 		}
 		tell(e, " upload=%d", slot);
@@ -425,12 +523,14 @@ on_entry(struct store_list *ls, const struct store_entry *en)
 static void
 do_list(struct diff_end *e, const struct diff_op *op)
 {
-	struct listing l = { .end = e, .kind = op->kind };
+	struct listing l = { .end = e, .answer = e->answer, .kind = op->kind };
 	struct store_list *ls = &l.ls;
+	size_t begin = e->answer->len;
 	int r;
 
 	ls->entry = on_entry;
 	ls->max = op->max;
+	ls->shows_gone = op->shows_gone;
 	ls->prefix = op->prefix;
 	ls->prefix_len = (uint16_t)strlen(op->prefix);
 	if (op->kind != OP_LIST_BUCKETS) {
@@ -450,9 +550,87 @@ do_list(struct diff_end *e, const struct diff_op *op)
 	else
 		r = START(&ls->op, store_list(e->port, ls));
 	r = wait_for(e, &ls->op, r);
-	tell_result(e, "list", r);
-	if (r >= 0)
-		tell(e, " more=%d", ls->more);
+	tell_list(e, "list", begin, r, ls->more);
+}
+
+/* A list of what is in the records of a bucket, without answer. */
+struct finding {
+	struct store_list ls;
+	struct {
+		uint64_t version, expires_ns;
+	} key[DIFF_KEYS];
+};
+
+static bool
+on_found(struct store_list *ls, const struct store_entry *en)
+{
+	struct finding *f = (struct finding *)ls;
+
+	for (unsigned i = 0; i < DIFF_KEYS; i++) {
+		if (strlen(keys[i]) != en->name_len || memcmp(keys[i], en->name, en->name_len) != 0)
+			continue;
+		f->key[i].version = en->version;
+		f->key[i].expires_ns = en->expires_ns;
+	}
+	return true;
+}
+
+static int
+find_all(struct diff_end *e, unsigned bucket, struct finding *f)
+{
+	*f = (struct finding){ .ls = { .entry = on_found,
+				       .max = 2 * DIFF_KEYS,
+				       .shows_gone = true,
+				       .bucket = buckets[bucket],
+				       .bucket_len = (uint16_t)strlen(buckets[bucket]),
+				       .prefix = "" } };
+	return wait_for(e, &f->ls.op, START(&f->ls.op, store_list(e->port, &f->ls)));
+}
+
+uint64_t
+diff_look(struct diff_end *e, unsigned bucket, unsigned key)
+{
+	struct finding f;
+
+	return find_all(e, bucket, &f) < 0 ? 0 : f.key[key].version;
+}
+
+/* Removes the objects of a bucket that have expired, as walk/ttl.h does. */
+static void
+do_expire(struct diff_end *e, const struct diff_op *op)
+{
+	struct diff_op each = *op;
+	struct finding f;
+	int r = find_all(e, op->bucket, &f);
+
+	tell_result(e, "found", r);
+	each.pre = PRE_EXPIRED;
+	for (each.key = 0; r >= 0 && each.key < DIFF_KEYS; each.key++) {
+		if (!f.key[each.key].expires_ns || f.key[each.key].expires_ns > op->expires_ns)
+			continue;
+		tell(e, " %s", keys[each.key]);
+		do_delete(e, &each);
+	}
+}
+
+/* Starts the store again. Its format may show that no object has an expiry, if there is none. */
+static void
+do_restart(struct diff_end *e)
+{
+	unsigned expiring = 0;
+	struct finding f;
+
+	e->stop(e);
+	e->start(e, false);
+	for (unsigned b = 0; b < DIFF_BUCKETS; b++) {
+		if (find_all(e, b, &f) < 0)
+			continue;
+		for (unsigned i = 0; i < DIFF_KEYS; i++)
+			expiring += f.key[i].expires_ns != 0;
+	}
+	tell(e, " expiring=%u", expiring);
+	if (expiring && store_had_no_expiry(e->store))
+		e->answer->wrong = "the format shows that no object has an expiry";
 }
 
 /* ---- buckets ---- */
@@ -463,7 +641,7 @@ tell_bucket_version(struct diff_end *e, unsigned bucket, uint64_t version)
 	if (version == 0)
 		tell(e, " no version");
 	else
-		tell_version(e, &e->attrs_version[bucket], version);
+		tell_version(e, &e->told.attrs_version[bucket], version);
 }
 
 static void
@@ -477,7 +655,7 @@ do_bucket(struct diff_end *e, const struct diff_op *op)
 	struct store_stat st = { .version = 0 };
 	static char attrs[STORE_BUCKET_ATTRS_MAX];
 	uint64_t version = op->version == 0   ? STORE_VERSION_ANY
-			   : op->version == 1 ? e->attrs_version[op->bucket]
+			   : op->version == 1 ? named(e)->attrs_version[op->bucket]
 			   : op->version == 2 ? 0
 					      : UINT64_MAX / 3; /* a version of no record */
 	int r;
@@ -499,6 +677,8 @@ do_bucket(struct diff_end *e, const struct diff_op *op)
 		tell_result(e, "head", r);
 		if (r == 0)
 			tell(e, " copies=%u ctime=%d", st.copies, st.ctime_ns != 0);
+		e->answer->has_used = r == 0 && st.has_quota && op->has_use;
+		e->answer->used = st.used;
 		break;
 	case OP_BUCKET_SET_ATTRS:
 		r = START(&set.op, store_bucket_set_attrs(e->port, name, len, version, content(op->nr) + 7,
@@ -539,17 +719,17 @@ do_upload(struct diff_end *e, const struct diff_op *op)
 		r = START(&u->op, store_upload_create(e->port, &k, content(op->nr) + 7, op->attrs_len, u));
 		r = wait_for(e, &u->op, r);
 		tell_result(e, "create", r);
-		memset(&e->upload[op->upload], 0, sizeof e->upload[op->upload]);
+		memset(&e->told.upload[op->upload], 0, sizeof e->told.upload[op->upload]);
 		if (r == 0)
-			memcpy(e->upload[op->upload].id, u->id, sizeof u->id);
+			memcpy(e->told.upload[op->upload].id, u->id, sizeof u->id);
 		break;
 	case OP_UPLOAD_ABORT:
-		r = START(&u->op, store_upload_abort(e->port, &k, e->upload[op->upload].id, u));
+		r = START(&u->op, store_upload_abort(e->port, &k, named(e)->upload[op->upload].id, u));
 		tell_result(e, "abort", wait_for(e, &u->op, r));
 		break;
 	default: /* OP_UPLOAD_STAT */
-		r = START(&st.op,
-			  store_upload_stat(e->port, &k, e->upload[op->upload].id, attrs, sizeof attrs, &st));
+		r = START(&st.op, store_upload_stat(e->port, &k, named(e)->upload[op->upload].id, attrs,
+						    sizeof attrs, &st));
 		r = wait_for(e, &st.op, r);
 		tell_result(e, "stat", r);
 		if (r == 0)
@@ -574,21 +754,22 @@ complete_begin(struct diff_end *e, const struct diff_op *op, struct completing *
 		co->ref[i] = (struct store_part_ref){ .number = op->parts[i] + 1,
 						      .etag = etag_of(op->part_etag[i]) };
 		if (op->part_versions)
-			co->ref[i].version = e->upload[op->upload].version[op->parts[i]];
+			co->ref[i].version = named(e)->upload[op->upload].version[op->parts[i]];
 	}
 	c->parts = co->ref;
 	c->part_nr = op->part_nr;
 	c->meta = (struct store_meta){ .etag = etag_of(op->nr),
 				       .mtime_ns = MTIME(op->nr),
 				       .attrs = content(op->nr) + 7,
-				       .attrs_len = op->attrs_len };
+				       .attrs_len = op->attrs_len,
+				       .expires_ns = op->expires_ns };
 	c->pre = pre_of(e, op);
 	c->part_min_bytes = op->part_min;
 	c->have_expect_crc64 = op->expects_crc;
 	c->expect_crc64 = op->expect_crc ^ op->wrong_crc;
 	c->have_expect_size = op->expects_size;
 	c->expect_size_bytes = op->expect_size + op->wrong_size;
-	return START(&c->op, store_upload_complete(e->port, &k, e->upload[op->upload].id, c));
+	return START(&c->op, store_upload_complete(e->port, &k, named(e)->upload[op->upload].id, c));
 }
 
 static void
@@ -606,7 +787,7 @@ do_complete(struct diff_end *e, const struct diff_op *op)
 		tell(e, " size=%llu crc=%llx mtime=%llu done=%d", (unsigned long long)co->c.size_bytes,
 		     (unsigned long long)co->c.crc64, (unsigned long long)co->c.mtime_ns, co->c.was_done);
 		tell_etag(e, &co->c.etag);
-		tell_version(e, &e->version[op->bucket][op->key], co->c.version);
+		tell_version(e, &e->told.version[op->bucket][op->key], co->c.version);
 	}
 	free(co);
 }
@@ -614,6 +795,7 @@ do_complete(struct diff_end *e, const struct diff_op *op)
 struct part_listing {
 	struct store_part_list pl;
 	struct diff_end *end;
+	struct diff_answer *answer;
 	unsigned upload;
 };
 
@@ -622,40 +804,54 @@ on_part(struct store_part_list *pl, const struct store_part *p)
 {
 	struct part_listing *l = (struct part_listing *)pl;
 
+	l->end->answer = l->answer;
 	tell(l->end, "\n\t%u size=%llu crc=%llx mtime=%llu", p->number, (unsigned long long)p->size_bytes,
 	     (unsigned long long)p->crc64, (unsigned long long)p->mtime_ns);
 	tell_etag(l->end, &p->etag);
 	tell_attrs(l->end, p->attrs, p->attrs_len);
 	if (p->number >= 1 && p->number <= DIFF_PARTS)
-		tell_version(l->end, &l->end->upload[l->upload].version[p->number - 1], p->version);
+		tell_version(l->end, &l->end->told.upload[l->upload].version[p->number - 1], p->version);
 	return true;
 }
 
 static void
 do_list_parts(struct diff_end *e, const struct diff_op *op)
 {
-	struct part_listing l = { .end = e, .upload = op->upload };
+	struct part_listing l = { .end = e, .answer = e->answer, .upload = op->upload };
 	struct store_key k = key_of(op);
+	size_t begin = e->answer->len;
 	int r;
 
 	l.pl.part = on_part;
 	l.pl.after = op->after;
 	l.pl.max = op->max;
-	r = START(&l.pl.op, store_list_parts(e->port, &k, e->upload[op->upload].id, &l.pl));
+	r = START(&l.pl.op, store_list_parts(e->port, &k, named(e)->upload[op->upload].id, &l.pl));
 	r = wait_for(e, &l.pl.op, r);
-	tell_result(e, "parts", r);
-	if (r >= 0)
-		tell(e, " more=%d", l.pl.more);
+	tell_list(e, "parts", begin, r, l.pl.more);
 }
 
 /* ---- all of it ---- */
 
 void
+diff_answer_clear(struct diff_answer *a)
+{
+	a->len = 0;
+	a->text[0] = 0;
+	a->wrong = NULL;
+	a->has_used = false;
+}
+
+void
 diff_do(struct diff_end *e, const struct diff_op *op)
 {
-	e->len = 0;
-	e->text[0] = 0;
-	e->wrong = NULL;
+	e->answer = &e->own;
+	diff_answer_clear(e->answer);
+	diff_run(e, op);
+}
+
+void
+diff_run(struct diff_end *e, const struct diff_op *op)
+{
 	if (e->select)
 		e->select(e, op->process);
 	switch (op->kind) {
@@ -689,9 +885,16 @@ diff_do(struct diff_end *e, const struct diff_op *op)
 	case OP_LIST_PARTS:
 		do_list_parts(e, op);
 		break;
+	case OP_COPY:
+		do_copy(e, op);
+		break;
+	case OP_EXPIRE:
+		do_expire(e, op);
+		break;
+	case OP_PASS:
+		break;
 	case OP_RESTART:
-		e->stop(e);
-		e->start(e, false);
+		do_restart(e);
 		break;
 	case OP_KILL:
 		if (e->kill)
@@ -712,6 +915,7 @@ diff_do_killed(struct diff_end *e, const struct diff_op *op, unsigned turns)
 {
 	struct putting *pt = calloc(1, sizeof *pt);
 	struct completing *co = calloc(1, sizeof *co);
+	const struct written what = written_by(op);
 	struct store_pre pre = pre_of(e, op);
 	struct store_key k = key_of(op);
 	struct store_del del;
@@ -722,7 +926,7 @@ diff_do_killed(struct diff_end *e, const struct diff_op *op, unsigned turns)
 	if (e->select)
 		e->select(e, op->process);
 	if (op->kind == OP_PUT) {
-		r = put_begin(e, op, pt);
+		r = put_begin(e, op, &what, pt);
 		sop = &pt->put.op;
 	} else if (op->kind == OP_DELETE) {
 		r = START(&del.op, store_delete(e->port, &k, &pre, &del));
@@ -732,7 +936,7 @@ diff_do_killed(struct diff_end *e, const struct diff_op *op, unsigned turns)
 		sop = &co->c.op;
 	}
 	for (; r == 0 && turns && sop->port; turns--)
-		e->turn(e);
+		diff_turn(e);
 	e->kill(e);
 	if (pt->last)
 		bufpool_put(e->bufs, pt->last);

@@ -13,6 +13,9 @@
 #ifndef TESTS_FAKE_LIBRADOS_H
 #define TESTS_FAKE_LIBRADOS_H
 
+#include "base/mailbox.h"
+#include "store/store.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -52,7 +55,10 @@ uint64_t fake_rados_faults(void);
 
 /* Makes one turn of each helper of each gateway; the row of each gateway is written first. */
 void fake_rados_turn_helpers(void);
-/* Makes the turns that helper_wake() has requested. Returns true if there was one. */
-bool fake_rados_turn_woken(void);
+/* Makes a turn of the loop of a port: one operation that waits, the messages of its mailbox, and the turns that helper_wake() has
+ * requested. Returns true if there was any. */
+bool fake_rados_turn(struct mailbox *mb);
+/* Returns the configuration of a store on the cluster, in a namespace. */
+struct store_conf fake_rados_conf(const char *ns, uint32_t index_shards);
 
 #endif

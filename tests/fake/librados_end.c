@@ -4,8 +4,6 @@
 #include "tests/fake/librados.h"
 
 #include "base/check.h"
-#include "base/clock.h"
-#include "rados/rados.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,19 +16,12 @@ static struct gateway_of_end {
 	unsigned owner; /* of its connections */
 } gateways[GATEWAYS];
 static unsigned at, owner, turns;
-static uint64_t now_ns = 1700000000 * NS_PER_S;
 
 static void
 turn(struct diff_end *e)
 {
-	bool any = fake_rados_step();
-
-	now_ns += 500;
-
-	any |= mailbox_run(&e->mb, 0) > 0;
-	any |= fake_rados_turn_woken();
 	/* An operation may wait for a helper, and ask the cluster meanwhile: whether a gateway is dead, say. */
-	if (!any || ++turns % 64 == 0)
+	if (!fake_rados_turn(&e->mb) || ++turns % 64 == 0)
 		fake_rados_turn_helpers();
 	for (int i = 0; i < GATEWAYS; i++) {
 		if (gateways[i].port)
@@ -65,20 +56,19 @@ stop(struct diff_end *e)
 }
 
 /* A gateway is dead when its row stands still between two looks of another one. */
-static const struct store_conf conf = { .ops = &rados_store_ops,
-					.ports_max = 1,
-					.rados = { .conf = "memory",
-						   .user = "admin",
-						   .meta_pool = "gantry.meta",
-						   .data_pool = "gantry.data",
-						   .ns = "diff",
-						   .index_shards = 2,
-						   .object_bytes = 2 << 20,
-						   .dead_after_ns = 1 } };
+static struct store_conf
+diff_conf(void)
+{
+	struct store_conf conf = fake_rados_conf("diff", 2);
+
+	conf.rados.dead_after_ns = 1;
+	return conf;
+}
 
 static void
 start_one(struct diff_end *e, struct gateway_of_end *g)
 {
+	const struct store_conf conf = diff_conf();
 	char err[512] = "";
 
 	g->owner = ++owner;
@@ -96,11 +86,11 @@ start(struct diff_end *e, bool is_new)
 	static const struct fake_rados_tuning tuning = {
 		.seed = 1, .page_max = 5, .conflict = 12, .twice = 12, .raise = 30
 	};
+	const struct store_conf conf = diff_conf();
 	char err[512] = "";
 
 	if (is_new) {
 		owner = turns = 0;
-		now_ns = 1700000000 * NS_PER_S;
 		fake_rados_reset(&tuning);
 		check(store_format(&conf, false, err, sizeof err) == 0);
 	}
@@ -112,8 +102,6 @@ start(struct diff_end *e, bool is_new)
 static void
 idle(struct diff_end *e)
 {
-	/* Now and then as much as a pause of recall.c. */
-	now_ns += now_ns % 3 * NS_PER_S;
 	fake_rados_turn_helpers();
 }
 
@@ -127,7 +115,7 @@ kill_it(struct diff_end *e)
 }
 
 struct diff_end *
-diff_rados_end(struct bufpool *bufs, bool has_clock)
+diff_rados_end(struct bufpool *bufs)
 {
 	static struct diff_end e = { .name = "rados",
 				     .start = start,
@@ -137,8 +125,6 @@ diff_rados_end(struct bufpool *bufs, bool has_clock)
 				     .kill = kill_it,
 				     .select = select_one };
 
-	if (has_clock)
-		clock_fake(&now_ns);
 	e.bufs = bufs;
 	check(mailbox_init(&e.mb) == 0);
 	return &e;

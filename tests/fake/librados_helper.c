@@ -3,6 +3,7 @@
 #include "tests/fake/librados_int.h"
 
 #include "rados/io/rados_int.h"
+#include "rados/rados.h"
 
 #include "base/check.h"
 
@@ -74,8 +75,8 @@ fake_rados_turn_helpers(void)
 	}
 }
 
-bool
-fake_rados_turn_woken(void)
+static bool
+turn_woken(void)
 {
 	bool any = false, beats = false;
 
@@ -88,4 +89,29 @@ fake_rados_turn_woken(void)
 		any = true;
 	}
 	return any;
+}
+
+bool
+fake_rados_turn(struct mailbox *mb)
+{
+	bool any = fake_rados_step();
+
+	any |= mailbox_run(mb, 0) > 0;
+	return turn_woken() || any;
+}
+
+/* The time after which a gateway is dead is longer than the real time of a test; its user may shorten it. */
+struct store_conf
+fake_rados_conf(const char *ns, uint32_t index_shards)
+{
+	return (struct store_conf){ .ops = &rados_store_ops,
+				    .ports_max = 1,
+				    .rados = { .conf = "memory",
+					       .user = "admin",
+					       .meta_pool = "gantry.meta",
+					       .data_pool = "gantry.data",
+					       .ns = ns,
+					       .index_shards = index_shards,
+					       .object_bytes = 2 << 20,
+					       .dead_after_ns = 3600 * NS_PER_S } };
 }

@@ -355,7 +355,8 @@ mem_job_start(struct job *j)
 	*link = j;
 	st->inflight++;
 	j->port->inflight++;
-	pthread_cond_signal(&st->work);
+	if (!st->manual)
+		pthread_cond_signal(&st->work);
 	pthread_mutex_unlock(&st->lock);
 	return 0;
 }

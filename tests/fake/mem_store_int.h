@@ -66,6 +66,7 @@ struct mem_upload {
 	char *attrs;
 	uint32_t attrs_len;
 	uint64_t mtime_ns, number;
+	uint32_t part_top; /* no part has a higher number */
 	struct version *part[STORE_PART_NR_MAX + 1];
 };
 
@@ -101,12 +102,13 @@ struct mem_store {
 };
 
 /* A PUT in progress. */
-#define PIECES_MAX 16384
 struct put_state {
 	struct version *v;
-	char *piece[PIECES_MAX];
-	uint32_t len[PIECES_MAX];
-	uint32_t nr, writes;
+	struct mem_piece {
+		char *bytes;
+		uint32_t len;
+	} * piece;
+	uint32_t nr, cap, writes;
 	uint64_t expect_bytes;
 	struct quota_hold hold;
 	bool ended, committing;

@@ -114,7 +114,7 @@ free_records(struct content *c)
 	free(c->index);
 	for (struct mem_upload *u = c->uploads, *next; u; u = next) {
 		next = u->next;
-		for (unsigned i = 0; i <= STORE_PART_NR_MAX; i++) {
+		for (unsigned i = 0; i <= u->part_top; i++) {
 			if (u->part[i])
 				u->part[i]->is_counted = false;
 			mem_version_put(NULL, u->part[i]);
@@ -134,7 +134,7 @@ upload_copy(const struct mem_upload *u)
 
 	copy->next = NULL;
 	copy->attrs = mem_copy_of(u->attrs, u->attrs_len);
-	for (unsigned i = 0; i <= STORE_PART_NR_MAX; i++)
+	for (unsigned i = 0; i <= u->part_top; i++)
 		copy->part[i] = u->part[i] ? mem_version_copy(u->part[i]) : NULL;
 	return copy;
 }
@@ -171,7 +171,7 @@ load(struct mem_store *st, struct content *c)
 		st->used_bytes += st->index[i]->size_bytes;
 	}
 	for (struct mem_upload *u = st->uploads; u; u = u->next) {
-		for (unsigned i = 0; i <= STORE_PART_NR_MAX; i++) {
+		for (unsigned i = 0; i <= u->part_top; i++) {
 			if (!u->part[i])
 				continue;
 			u->part[i]->is_counted = true;

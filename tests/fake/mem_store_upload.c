@@ -44,7 +44,7 @@ mem_upload_drop(struct mem_store *st, struct mem_upload **link)
 	struct mem_upload *u = *link;
 
 	*link = u->next;
-	for (unsigned i = 0; i <= STORE_PART_NR_MAX; i++)
+	for (unsigned i = 0; i <= u->part_top; i++)
 		mem_removed(st, u->part[i]);
 	free(u->attrs);
 	free(u);
@@ -86,7 +86,7 @@ mem_upload_bytes(const struct mem_upload *u)
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i <= STORE_PART_NR_MAX; i++)
+	for (unsigned i = 0; i <= u->part_top; i++)
 		bytes += u->part[i] ? quota_part_bytes(u->part[i]->size_bytes) : 0;
 	return bytes;
 }
@@ -96,6 +96,7 @@ mem_part_set(struct mem_store *st, struct mem_upload *u, uint32_t number, struct
 {
 	mem_removed(st, u->part[number]);
 	u->part[number] = v;
+	u->part_top = v && number > u->part_top ? number : u->part_top;
 	if (v)
 		mem_number(st, v);
 }
@@ -232,16 +233,19 @@ void
 mem_list_parts_finish(struct mem_store *st, struct job *j)
 {
 	struct store_part_list *pl = container_of(j->op, struct store_part_list, op);
-	struct version **page = calloc(STORE_PART_NR_MAX, sizeof(struct version *));
-	uint32_t *number = calloc(STORE_PART_NR_MAX, sizeof *number), nr = 0, given = 0;
+	uint32_t nr = 0, given = 0, top, *number;
+	struct version **page;
 	struct mem_upload *u;
 	bool go_on = true;
 
-	check(page && number);
 	pthread_mutex_lock(&st->lock);
 	pl->more = false;
 	pl->op.result = mem_upload_get(st, j->v, j->id, &u);
-	for (uint32_t i = pl->after + 1; u && i <= STORE_PART_NR_MAX; i++) {
+	top = u ? u->part_top : 0;
+	page = calloc(top + 1, sizeof(struct version *));
+	number = calloc(top + 1, sizeof *number);
+	check(page && number);
+	for (uint32_t i = pl->after + 1; i <= top; i++) {
 		if (!u->part[i])
 			continue;
 		number[nr] = i;

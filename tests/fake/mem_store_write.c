@@ -28,7 +28,8 @@ put_end(struct mem_port *p, struct store_put *put)
 	struct put_state *ps = mem_put_state(put);
 
 	for (uint32_t i = 0; i < ps->nr; i++)
-		free(ps->piece[i]);
+		free(ps->piece[i].bytes);
+	free(ps->piece);
 	free(ps->attrs);
 	quota_end(p->st->quotas, p->st->counter, &ps->hold);
 	pthread_mutex_lock(&p->st->lock);
@@ -124,12 +125,16 @@ add_piece(struct store_put *put, struct put_state *ps, struct buf *buf, uint32_t
 	check(!ps->committing && !ps->ended);
 	check(len > 0 && len <= buf->cap_bytes && len <= STORE_PIECE);
 	check(last || len % STORE_GRANULE == 0);
-	if (put->size_bytes + len > ps->expect_bytes || ps->nr == PIECES_MAX)
+	if (put->size_bytes + len > ps->expect_bytes)
 		return -EINVAL;
+	if (ps->nr == ps->cap) {
+		ps->cap = ps->cap ? 2 * ps->cap : 4;
+		ps->piece = realloc(ps->piece, ps->cap * sizeof *ps->piece);
+		check(ps->piece);
+	}
 	ps->ended = last;
-	ps->piece[ps->nr] = malloc(len);
-	check(ps->piece[ps->nr]);
-	ps->len[ps->nr++] = len;
+	ps->piece[ps->nr++] = (struct mem_piece){ malloc(len), len };
+	check(ps->piece[ps->nr - 1].bytes);
 	put->size_bytes += len;
 	put->crc64 = crc64_nvme(put->crc64, buf->mem, len);
 	return 0;
@@ -189,7 +194,7 @@ mem_put_write(struct store_port *sp, struct store_put *put, struct store_write *
 	j = mem_job_new(p, &w->op, MEM_WRITE, write_work);
 	j->finish = write_finish;
 	j->buf = buf;
-	j->to = ps->piece[ps->nr - 1];
+	j->to = ps->piece[ps->nr - 1].bytes;
 	j->len = len;
 	memcpy(w->priv, &ps, sizeof ps);
 	ps->writes++;
@@ -207,8 +212,8 @@ mem_put_together(struct put_state *ps, const void *attrs)
 	v->attrs = mem_copy_of(attrs, v->attrs_len);
 	check(v->data);
 	for (uint32_t i = 0; i < ps->nr; i++) {
-		memcpy(v->data + at, ps->piece[i], ps->len[i]);
-		at += ps->len[i];
+		memcpy(v->data + at, ps->piece[i].bytes, ps->piece[i].len);
+		at += ps->piece[i].len;
 	}
 	check(at == v->size_bytes);
 	check(crc64_nvme(0, v->data, at) == v->crc64); /* no caller wrote to a buffer of the store */
@@ -288,7 +293,7 @@ mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit 
 		check(c->inline_len <= STORE_INLINE_MAX);
 		r = add_piece(put, ps, &in, c->inline_len, true);
 		if (r == 0)
-			memcpy(ps->piece[0], c->inline_data, c->inline_len);
+			memcpy(ps->piece[0].bytes, c->inline_data, c->inline_len);
 	}
 	if (r < 0)
 		return r;
@@ -307,7 +312,7 @@ mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit 
 	ps->commit = *c;
 	if (c->last && c->last_len) {
 		j->buf = c->last;
-		j->to = ps->piece[ps->nr - 1];
+		j->to = ps->piece[ps->nr - 1].bytes;
 		j->len = c->last_len;
 	}
 	v->size_bytes = put->size_bytes;

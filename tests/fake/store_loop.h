@@ -16,18 +16,24 @@ struct loop {
 
 /* Runs what has come; waits a millisecond at most if nothing has. */
 static inline void
+port_turn(struct mailbox *mb, struct store_port *port)
+{
+	if (mailbox_sleep(mb)) {
+		struct pollfd p = { .fd = mb->efd, .events = POLLIN };
+
+		store_sleep(port);
+		poll(&p, 1, 1);
+		store_wake(port);
+	}
+	mailbox_wake(mb);
+	mailbox_run(mb, 0);
+	store_quiesce(port);
+}
+
+static inline void
 loop_turn(struct loop *l)
 {
-	if (mailbox_sleep(&l->mb)) {
-		struct pollfd p = { .fd = l->mb.efd, .events = POLLIN };
-
-		store_sleep(l->port);
-		poll(&p, 1, 1);
-		store_wake(l->port);
-	}
-	mailbox_wake(&l->mb);
-	mailbox_run(&l->mb, 0);
-	store_quiesce(l->port);
+	port_turn(&l->mb, l->port);
 }
 
 /* Gives the port back. */

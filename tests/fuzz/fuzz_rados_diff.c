@@ -25,7 +25,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		log_init(LOG_PLAIN, (enum log_level) - 1);
 		check(bufpool_init(&bufs, 8 << 20) == 0);
 		ends[0] = diff_mem_end(&bufs);
-		ends[1] = diff_rados_end(&bufs, true);
+		ends[1] = diff_rados_end(&bufs);
+		diff_clock_all();
 	}
 	diff_start(ends, 2);
 	if (diff_history(ends, 2, &s, OPS_MAX, getenv("VERBOSE") != NULL) < 0)

@@ -17,15 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-static struct loop l;
+static struct mailbox mb;
 static struct contract con;
 static struct bufpool bufs;
 
 static void
 turn(struct contract *c)
 {
-	l.port = c->port;
-	loop_turn(&l);
+	port_turn(&mb, c->port);
 }
 
 static int
@@ -62,7 +61,7 @@ main(int argc, char **argv)
 	con.keeps_uncounted = true;
 	printf("SEED=%llu\n", (unsigned long long)con.seed);
 	snprintf(ns, sizeof ns, "contract-%d", (int)getpid());
-	if (mailbox_init(&l.mb) < 0 || bufpool_init_runs(&bufs, 64 << 20) < 0)
+	if (mailbox_init(&mb) < 0 || bufpool_init_runs(&bufs, 64 << 20) < 0)
 		return 1;
 	if (store_format(&conf, false, err, sizeof err) < 0)
 		return fail("format", err);
@@ -71,13 +70,13 @@ main(int argc, char **argv)
 	printf("%s\n", err);
 	if (store_start(&conf, &con.store, err, sizeof err) < 0)
 		return fail("start", err);
-	if (store_attach(con.store, NULL, &l.mb, NULL, &con.port) < 0)
+	if (store_attach(con.store, NULL, &mb, NULL, &con.port) < 0)
 		return fail("attach", "failed");
 	failed = store_contract_run(&con);
 	while (!store_detach(con.port))
 		turn(&con);
 	store_stop(con.store);
 	bufpool_fini(&bufs);
-	mailbox_fini(&l.mb);
+	mailbox_fini(&mb);
 	return failed != 0;
 }

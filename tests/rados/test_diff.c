@@ -5,13 +5,13 @@
  * FIRST= and VERBOSE=1 as in tests/unit/store/test_diff.c, which has a cluster in memory.
  */
 #include "tests/fake/diff.h"
+#include "tests/fake/store_loop.h"
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "rados/rados.h"
 
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -21,16 +21,7 @@ static unsigned stores;
 static void
 turn(struct diff_end *e)
 {
-	if (mailbox_sleep(&e->mb)) {
-		struct pollfd p = { .fd = e->mb.efd, .events = POLLIN };
-
-		store_sleep(e->port);
-		poll(&p, 1, 1);
-		store_wake(e->port);
-	}
-	mailbox_wake(&e->mb);
-	mailbox_run(&e->mb, 0);
-	store_quiesce(e->port);
+	port_turn(&e->mb, e->port);
 }
 
 static void

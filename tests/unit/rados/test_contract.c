@@ -5,8 +5,6 @@
  * cluster. SEED= repeats a run.
  */
 #include "base/buf.h"
-#include "base/clock.h"
-#include "rados/rados.h"
 #include "tests/fake/librados.h"
 #include "tests/fake/store_contract.h"
 #include "tests/fake/store_loop.h"
@@ -25,12 +23,8 @@ static unsigned idle;
 static void
 turn(struct contract *c)
 {
-	bool any = fake_rados_step();
-
-	any |= mailbox_run(&l.mb, 0) > 0;
-	any |= fake_rados_turn_woken();
 	/* Helpers of the daemon have turns every two seconds. */
-	if (!any || ++idle % 256 == 0)
+	if (!fake_rados_turn(&l.mb) || ++idle % 256 == 0)
 		fake_rados_turn_helpers();
 	store_quiesce(c->port);
 }
@@ -38,19 +32,11 @@ turn(struct contract *c)
 static int
 run(const struct fake_rados_tuning *tuning, uint32_t object_mib)
 {
-	struct store_conf conf = { .ops = &rados_store_ops,
-				   .ports_max = 1,
-				   .rados = { .conf = "memory",
-					      .user = "admin",
-					      .meta_pool = "gantry.meta",
-					      .data_pool = "gantry.data",
-					      .ns = "contract",
-					      .index_shards = 4,
-					      .object_bytes = object_mib << 20,
-					      .dead_after_ns = 15 * NS_PER_S } };
+	struct store_conf conf = fake_rados_conf("contract", 4);
 	char err[256] = "";
 	int failed = 1;
 
+	conf.rados.object_bytes = object_mib << 20;
 	fake_rados_reset(tuning);
 	if (store_format(&conf, false, err, sizeof err) < 0 ||
 	    store_format(&conf, false, err, sizeof err) != -EALREADY ||

@@ -6,12 +6,10 @@
  */
 #define RECORD_DEF_MORE "tests/unit/rados/row.def"
 #include "rados/io/codec.h"
-#include "rados/rados.h"
 #include "tests/fake/librados.h"
 #include "tests/fake/store_loop.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/crc64.h"
 #include "base/log.h"
 
@@ -26,16 +24,7 @@
 
 #define OLD (STORE_FORMAT_VERSION - 1)
 
-static const struct store_conf conf = { .ops = &rados_store_ops,
-					.ports_max = 1,
-					.rados = { .conf = "memory",
-						   .user = "admin",
-						   .meta_pool = "gantry.meta",
-						   .data_pool = "gantry.data",
-						   .ns = "format",
-						   .index_shards = 1,
-						   .object_bytes = 2 << 20,
-						   .dead_after_ns = 3600 * NS_PER_S } };
+static struct store_conf conf;
 static const struct store_key key = { "b", "k", 1, 1 };
 static struct loop l;
 static struct store *store;
@@ -52,13 +41,8 @@ result_of(int started, const struct store_op *op)
 {
 	if (started < 0)
 		return started;
-	while (started == 0 && !l.is_over) {
-		bool any = fake_rados_step();
-
-		any |= mailbox_run(&l.mb, 0) > 0;
-		any |= fake_rados_turn_woken();
-		check(any);
-	}
+	while (started == 0 && !l.is_over)
+		check(fake_rados_turn(&l.mb));
 	l.is_over = false;
 	return op->result;
 }
@@ -224,10 +208,8 @@ start(void)
 static void
 stop(void)
 {
-	while (!store_detach(l.port)) {
-		fake_rados_step();
-		mailbox_run(&l.mb, 0);
-	}
+	while (!store_detach(l.port))
+		fake_rados_turn(&l.mb);
 	store_stop(store);
 }
 
@@ -328,6 +310,7 @@ main(void)
 
 	log_init(LOG_PLAIN, LOG_ERROR);
 	log_set_sink(on_log);
+	conf = fake_rados_conf("format", 1);
 	check(mailbox_init(&l.mb) == 0);
 	return cmocka_run_group_tests_name("format", tests, NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The removal of a bucket that is not empty, while the generations of its shards are raised, as a gateway does that cleans up after a
- * dead one: at each step of the removal. Afterwards the bucket is as it was.
+ * dead one: at each step of the removal. Afterwards the bucket is as it was. And the removal of an empty bucket with a limit, that
+ * begins at each step of a PUT into the bucket.
  */
 #include "tests/fake/diff.h"
 #include "tests/fake/librados.h"
@@ -24,9 +25,9 @@ static void
 does(struct diff_end *e, const struct diff_op *op, const char *want)
 {
 	diff_do(e, op);
-	if (strncmp(e->text, want, strlen(want)) != 0)
-		printf("%s instead of %s\n", e->text, want);
-	assert_true(strncmp(e->text, want, strlen(want)) == 0);
+	if (strncmp(e->own.text, want, strlen(want)) != 0)
+		printf("%s instead of %s\n", e->own.text, want);
+	assert_true(strncmp(e->own.text, want, strlen(want)) == 0);
 }
 
 static void
@@ -44,7 +45,7 @@ remove_while_raised(struct diff_end *e, unsigned step)
 	for (unsigned n = 0; del.op.port; n++) {
 		if (n == step)
 			fake_rados_raise();
-		e->turn(e);
+		diff_turn(e);
 	}
 	assert_int_equal(del.op.result, -ENOTEMPTY);
 }
@@ -52,10 +53,11 @@ remove_while_raised(struct diff_end *e, unsigned step)
 static void
 test_raised(void **state)
 {
-	struct diff_end *e = diff_rados_end(&bufs, true);
+	struct diff_end *e = diff_rados_end(&bufs);
 	struct diff_op op = { .kind = OP_BUCKET_CREATE };
 
-	e->start(e, true);
+	diff_clock_all();
+	diff_start(&e, 1);
 	fake_rados_tune(&(struct fake_rados_tuning){ .seed = 1 });
 	does(e, &op, " create=0");
 	for (op.key = 0; op.key < DIFF_KEYS; op.key++) {
@@ -77,10 +79,45 @@ test_raised(void **state)
 	e->stop(e);
 }
 
+static void
+does_all(struct diff_end **ends, const struct diff_op *op, struct diff_log *log)
+{
+	diff_log_add(log, op, DIFF_ALONE);
+	for (int i = 0; i < 2; i++)
+		diff_do(ends[i], op);
+	assert_string_equal(ends[0]->own.text, ends[1]->own.text);
+}
+
+static void
+test_removed(void **state)
+{
+	struct diff_end *ends[] = { diff_mem_end(&bufs), diff_rados_end(&bufs) };
+	const struct diff_op create = { .kind = OP_BUCKET_CREATE }, remove = { .kind = OP_BUCKET_DELETE },
+			     bound = { .kind = OP_BUCKET_QUOTA, .quota = { 5, STORE_UNBOUNDED, 5 } },
+			     delete = { .kind = OP_DELETE },
+			     two[] = { { .kind = OP_PUT, .nr = 1, .size = 1000, .rides = true }, remove };
+
+	diff_clock_all();
+	diff_start(ends, 2);
+	fake_rados_tune(&(struct fake_rados_tuning){ .seed = 1 });
+	for (unsigned step = 0; step < 400; step++) {
+		struct diff_log log = { .nr = 0 };
+
+		does_all(ends, &create, &log);
+		does_all(ends, &bound, &log);
+		assert_int_equal(diff_two(ends, &log, two, step % 40, false), 0);
+		does_all(ends, &delete, &log);
+		does_all(ends, &remove, &log);
+		diff_log_free(&log);
+	}
+	for (int i = 0; i < 2; i++)
+		ends[i]->stop(ends[i]);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_raised) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_raised), cmocka_unit_test(test_removed) };
 
 	log_init(LOG_PLAIN, LOG_ERROR);
 	check(bufpool_init(&bufs, 8 << 20) == 0);
