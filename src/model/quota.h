@@ -211,16 +211,13 @@ int quota_judge_docs(struct quota_book *book, int counter, struct quota_row *row
 void quota_count_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t more);
 /* Returns the bytes of a bucket's documents in the counter's engine. */
 int64_t quota_docs(const struct quota_row *row, int counter);
-/* Checks the limits for a bucket to be made with doc_bytes bytes of documents, and counts the bucket as
- * planned until quota_plan_end(). A bucket that exists is not refused, and gets no plan. Returns 0; -EDQUOT
- * or -EMLINK, each of which is counted as a refusal; or -ENOMEM. */
-int quota_plan_bucket(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
-		      struct quota_plan *ret_plan);
-/* Checks the limits for documents that will have doc_bytes bytes, and counts their growth as planned until
- * quota_plan_end(). Returns 0, or -EDQUOT, which is counted as a refusal. */
-int quota_plan_docs(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
-		    struct quota_plan *ret_plan);
-/* Ends a plan, after the planned change was counted or has failed; does nothing without a plan. */
+/* Checks the limits for documents that will have doc_bytes bytes, of a bucket that exists or (makes) will be made, and
+ * counts their growth, and the new bucket, as planned until quota_plan_end(). There is no plan, and no refusal, for a
+ * new bucket that exists already, and for documents of a bucket that does not. Takes the lock. Returns 0; -EDQUOT or
+ * -EMLINK, each of which is counted as a refusal; or -ENOMEM. */
+int quota_plan(struct quota_book *book, int counter, const void *name, size_t len, bool makes,
+	       int64_t doc_bytes, struct quota_plan *ret_plan);
+/* Ends a plan, after the planned change was counted or has failed; does nothing without a plan. Takes the lock. */
 void quota_plan_end(struct quota_book *book, int counter, const void *name, size_t len, struct quota_plan *p);
 /* Sets the limits of the bucket. If all members are STORE_UNBOUNDED, removes the limits. */
 void quota_bound(struct quota_book *book, struct quota_row *row, const struct store_use *max);

@@ -20,56 +20,44 @@ plan(struct quota_book *book, struct quota_row *row, int nr, int64_t bytes)
 }
 
 int
-quota_plan_bucket(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
-		  struct quota_plan *ret_plan)
+quota_plan(struct quota_book *book, int counter, const void *name, size_t len, bool makes, int64_t doc_bytes,
+	   struct quota_plan *ret_plan)
 {
-	struct quota_row *row = quota_find(book, counter, name, len);
-	int e;
+	struct quota_row *row;
+	int64_t more = doc_bytes;
+	int e = 0;
 
 	*ret_plan = (struct quota_plan){ .is_made = false };
-	if (row && row->part[counter].version)
-		return 0;
-	if (row)
-		return quota_plan_docs(book, counter, name, len, doc_bytes, ret_plan);
-	e = quota_judge_bucket(book, name, len, (uint64_t)doc_bytes);
-	if (e < 0)
-		return e;
-	row = quota_row_for(book, counter, name, len);
-	if (!row)
-		return -ENOMEM;
-	*ret_plan = (struct quota_plan){ true, doc_bytes };
-	plan(book, row, 1, doc_bytes);
-	return 0;
-}
-
-int
-quota_plan_docs(struct quota_book *book, int counter, const void *name, size_t len, int64_t doc_bytes,
-		struct quota_plan *ret_plan)
-{
-	struct quota_row *row = quota_find(book, counter, name, len);
-	int64_t more;
-	int e;
-
-	*ret_plan = (struct quota_plan){ .is_made = false };
-	if (!row)
-		return 0;
-	e = quota_judge_docs(book, counter, row, doc_bytes, &more);
-	if (e < 0)
-		return e;
-	*ret_plan = (struct quota_plan){ true, more };
-	plan(book, row, 1, more);
-	return 0;
+	quota_lock(book);
+	row = quota_find(book, counter, name, len);
+	if (makes ? !row || !row->part[counter].version : row != NULL) {
+		e = row ? quota_judge_docs(book, counter, row, doc_bytes, &more)
+			: quota_judge_bucket(book, name, len, (uint64_t)doc_bytes);
+		if (e == 0 && !row)
+			e = (row = quota_row_for(book, counter, name, len)) ? 0 : -ENOMEM;
+		if (e == 0) {
+			*ret_plan = (struct quota_plan){ true, more };
+			plan(book, row, 1, more);
+		}
+	}
+	quota_unlock(book);
+	return e;
 }
 
 void
 quota_plan_end(struct quota_book *book, int counter, const void *name, size_t len, struct quota_plan *p)
 {
-	struct quota_row *row = p->is_made ? quota_find(book, counter, name, len) : NULL;
+	struct quota_row *row;
 
+	if (!p->is_made)
+		return;
+	quota_lock(book);
+	row = quota_find(book, counter, name, len);
 	if (row) {
 		plan(book, row, -1, -p->doc_bytes);
 		quota_drop_row(book, row);
 	}
+	quota_unlock(book);
 	p->is_made = false;
 }
 

@@ -56,7 +56,7 @@ bucket_op_end(struct bucket_op *bo, int result)
 	struct rport *p = bo->port;
 	struct store_op *op = &bo->op->op;
 
-	usage_plan_end(p->st, bo->name, bo->name_len, &bo->plan);
+	quota_plan_end(p->st->book, 0, bo->name, bo->name_len, &bo->plan);
 	txn_fini(&bo->txn);
 	free(bo);
 	rop_end(p, op, result);
@@ -94,15 +94,11 @@ is_mine(struct bucket_op *bo, struct bucket_row *ret_row)
 static enum txn_say
 set_row(struct txn *t, const struct bucket_row *row)
 {
-	struct bytes value;
+	void *value = txn_set(t, 0, BUCKET_ROW_BYTES);
 
-	if (!bytes_new(&value, BUCKET_ROW_BYTES)) {
-		t->result = -ENOMEM;
+	if (!value)
 		return TXN_OVER;
-	}
-	bucket_encode((uint8_t *)value.p, row);
-	txn_set(t, 0, value);
-	t->result = 0;
+	bucket_encode(value, row);
 	return TXN_COMMIT;
 }
 
@@ -344,11 +340,11 @@ rstore_bucket_create(struct store_port *sp, const struct store_change *c, struct
 	bo = bucket_op_new(p, name, len, container_of(op, struct store_del, op), p->st->index_shards);
 	if (!bo)
 		return -ENOMEM;
-	e = usage_plan_bucket(p->st, name, len, c->attrs_len, &bo->plan);
+	e = quota_plan(p->st->book, 0, name, len, true, c->attrs_len, &bo->plan);
 	if (e == 0)
 		e = gateway_id(p->st, &bo->row.uid);
 	if (e < 0) {
-		usage_plan_end(p->st, name, len, &bo->plan);
+		quota_plan_end(p->st->book, 0, name, len, &bo->plan);
 		free(bo);
 		return e;
 	}

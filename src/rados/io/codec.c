@@ -39,6 +39,12 @@ data_name(char name[DATA_NAME], struct rid id, uint32_t n)
 	snprintf(name, DATA_NAME, "%08x.%016llx.%08x", id.instance, (unsigned long long)id.counter, n);
 }
 
+void
+map_name(char name[DATA_NAME], struct rid id)
+{
+	snprintf(name, DATA_NAME, "map.%08x.%016llx", id.instance, (unsigned long long)id.counter);
+}
+
 static void
 put_rid(struct cur *c, struct rid id)
 {

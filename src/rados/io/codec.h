@@ -32,6 +32,8 @@ rid_same(struct rid a, struct rid b)
 void rid_text(char text[RID_TEXT], struct rid id);
 /* Names the n-th data object of an id. */
 void data_name(char name[DATA_NAME], struct rid id, uint32_t n);
+/* Writes the name of the map of an object: the object of the meta pool that has the list of its parts. */
+void map_name(char name[DATA_NAME], struct rid id);
 
 /* ---- keys ---- */
 

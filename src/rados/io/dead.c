@@ -202,7 +202,7 @@ raise_generation(struct rstore *st, const char *shard)
 static int
 clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 {
-	char shard[64], text[RID_TEXT], name[40];
+	char shard[64], name[DATA_NAME];
 	bool named = false;
 	int e = find_shard(st, o, shard);
 
@@ -217,8 +217,7 @@ clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 	fault_point("dead.judged");
 	if (!is_map)
 		return remove_data(st, id, UINT64_MAX);
-	rid_text(text, id);
-	snprintf(name, sizeof name, "map.%s", text);
+	map_name(name, id);
 	e = rados_remove(st->client[0].io[POOL_META], name);
 	return e == -ENOENT ? 0 : e;
 }
@@ -237,12 +236,11 @@ ask_owners(struct rstore *st, uint32_t instance, uint64_t first, int nr, int n, 
 	int e = 0, sent = 0;
 
 	for (; e == 0 && sent < nr; sent++) {
-		char name[DATA_NAME], text[RID_TEXT];
+		char name[DATA_NAME];
 
 		a[sent].id = (struct rid){ instance, first + (uint64_t)sent };
-		rid_text(text, a[sent].id);
 		if (is_map)
-			snprintf(name, sizeof name, "map.%s", text);
+			map_name(name, a[sent].id);
 		else
 			data_name(name, a[sent].id, (uint32_t)n);
 		e = rados_aio_create_completion2(NULL, NULL, &a[sent].comp);

@@ -370,7 +370,8 @@ struct txn {
 	struct msg msg;   /* from the shard's queue back to the port */
 	struct txn *next; /* in the queue, or in a batch */
 	struct rport *port;
-	const void *asker; /* of who began it */
+	struct store_op *op; /* op.c: operation of the caller */
+	const void *asker;   /* of who began it */
 	rados_read_op_t read;
 	rados_omap_iter_t iter;
 	rados_xattrs_iter_t xattrs;
@@ -402,23 +403,19 @@ struct txn {
 	int result;
 };
 
-/* Makes an operation of so many bytes, zeroed, that has a txn at an offset, which is about an object and keeps
- * its names (the caller's are there only until a start returned).  NULL: no memory. */
-void *txn_op_new(size_t bytes, size_t txn_off, const struct store_key *k);
 /* Adds a key to look at; before txn_start(). */
 int txn_add_key(struct txn *t, const char *key, size_t len);
 /* Adds the key of the object's record. */
 int txn_add_object(struct txn *t);
-/* Makes one that is over ready to be begun anew, about the same object. */
-void txn_renew(struct txn *t);
 /* Notes on a data object or map whose it is: bucket, NUL, key.  Who cleans up after a dead gateway reads it. */
 void txn_set_owner(rados_write_op_t op, const struct txn *t);
 /* Begins.  over() runs later, always. */
 void txn_start(struct rport *p, struct txn *t);
 /* Goes on behind TXN_LATER, with what decide() would have said. */
 void txn_go_on(struct txn *t, enum txn_say say);
-/* Sets a key; the value is taken over.  For decide(), as the next one, which removes it. */
-void txn_set(struct txn *t, int key, struct bytes value);
+/* Sets a key to a value of len bytes, which the caller writes to the memory that is returned, with t->result 0. NULL: there is no
+ * memory, and t->result is -ENOMEM. For decide(), as the next one, which removes a key. */
+void *txn_set(struct txn *t, int key, size_t len);
 void txn_remove(struct txn *t, int key);
 /* Sets (or, value.p NULL, removes) a key more.  0 or -ENOMEM; the value is taken over. */
 int txn_more(struct txn *t, const char *key, size_t len, struct bytes value);
@@ -433,6 +430,25 @@ enum txn_say txn_set_record(struct txn *t, int key, const struct record *new);
 enum txn_say txn_put_record(struct txn *t, int key, struct record *new, const struct record *old);
 /* Frees what a txn has of its own. */
 void txn_fini(struct txn *t);
+
+/* ---- op.c: operations of store.h that begin with a txn, in memory of their own ---- */
+
+/* Makes an operation of so many bytes, zeroed, whose first member is a txn about an object, and which keeps the names
+ * (the caller's are there only until a start returned). NULL: no memory. */
+void *txn_op_new(struct rport *p, size_t bytes, const struct store_key *k);
+/* Frees an operation that has not begun. */
+void txn_op_drop(struct txn *t);
+/* Notes that the operation of the caller has begun. */
+void txn_op_begin(struct txn *t, struct store_op *op);
+/* Begins the operation of the caller, and its txn. Returns 0. */
+int txn_op_start(struct txn *t, struct store_op *op, enum txn_say (*decide)(struct txn *t),
+		 void (*over)(struct txn *t));
+/* Frees the operation, and ends that of the caller. */
+void txn_op_end(struct txn *t, int result);
+/* Does so with the result of the txn: over() of operations that have nothing else to do. */
+void txn_op_over(struct txn *t);
+/* Makes a txn that is over ready to be begun anew, about the same object. */
+void txn_renew(struct txn *t);
 
 void shard_init(struct rshard *s, const char *name, struct rbucket *rb);
 void shard_fini(struct rshard *s);
@@ -495,23 +511,11 @@ void usage_enter(struct rbucket *rb);
 void usage_leave(struct rbucket *rb);
 /* Judges what a change adds when its turn has come, and holds it in the book: 0 or -EDQUOT. */
 int usage_judge(struct txn *t);
-/* Judges a bucket that will be made, with its documents, and counts it until usage_plan_end(): 0, -EDQUOT,
- * -EMLINK or -ENOMEM. */
-int usage_plan_bucket(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes,
-		      struct quota_plan *ret_plan);
-/* Judges the documents that a bucket will have, and counts them until usage_plan_end(), instead of an earlier
- * plan of the caller: 0 or -EDQUOT. */
-int usage_plan_docs(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes,
-		    struct quota_plan *plan);
-/* Ends a plan, after the change was counted or has failed. */
-void usage_plan_end(struct rstore *st, const char *name, size_t len, struct quota_plan *plan);
 /* Counts the documents that a bucket has. */
 void usage_set_docs(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes);
 /* Reserves for all bytes of a PUT in progress, or changes its reservation: 0 or -EDQUOT. */
 int usage_reserve(struct rstore *st, const char *name, size_t len, uint64_t whole_bytes,
 		  struct quota_hold *hold);
-/* Ends the reservation of a PUT that has ended. */
-void usage_reserve_end(struct rstore *st, struct quota_hold *hold);
 /* Takes back what is held. */
 void usage_release(struct txn *t);
 /* Counts what an operation has brought to a shard whose row of this gateway it has set, under the shard's lock, and takes
@@ -583,6 +587,9 @@ next_version(uint64_t old)
 void table_key(char key[TABLE_KEY_MAX], char kind, const char *name, size_t len);
 /* Adds a row of the bucket to a transaction. Returns 0 or -ENOMEM. */
 int table_add_key(struct txn *t, char kind, const char *name, size_t len);
+/* Makes an operation of so many bytes, zeroed, whose first member is a txn about the bucket's row and (kind 0: no other)
+ * another row of the bucket. NULL: no memory. */
+void *table_op_new(struct rport *p, size_t bytes, const char *name, size_t len, char kind);
 /* Reads the row of the bucket, key 0. Returns 0, -ENXIO or -EBADMSG. */
 int table_row(const struct txn *t, struct bucket_row *ret_row);
 /* Decides an operation on the bucket, for decide() of a transaction. Returns true if the caller has to change rows;

@@ -65,35 +65,6 @@ shard_fini(struct rshard *s)
 
 /* ---- what a change has of its own ---- */
 
-void *
-txn_op_new(size_t bytes, size_t txn_off, const struct store_key *k)
-{
-	char *op = calloc(1, bytes + k->bucket_len + k->key_len);
-	struct txn *t = (struct txn *)(op + txn_off);
-
-	check(txn_off + sizeof *t <= bytes && k->bucket_len <= STORE_BUCKET_MAX &&
-	      k->key_len <= STORE_KEY_MAX);
-	if (!op)
-		return NULL;
-	t->bucket = memcpy(op + bytes, k->bucket, k->bucket_len);
-	t->bucket_len = k->bucket_len;
-	t->object = memcpy(op + bytes + k->bucket_len, k->key, k->key_len);
-	t->object_len = k->key_len;
-	return op;
-}
-
-void
-txn_renew(struct txn *t)
-{
-	const struct txn names = { .bucket = t->bucket,
-				   .object = t->object,
-				   .bucket_len = t->bucket_len,
-				   .object_len = t->object_len };
-
-	txn_fini(t);
-	*t = names;
-}
-
 void
 txn_set_owner(rados_write_op_t op, const struct txn *t)
 {
@@ -146,13 +117,14 @@ more_free(struct txn *t)
 	t->more_nr = 0;
 }
 
-void
-txn_set(struct txn *t, int key, struct bytes value)
+void *
+txn_set(struct txn *t, int key, size_t len)
 {
-	check(key >= 0 && key < t->key_nr && value.p && value.len > 0);
+	check(key >= 0 && key < t->key_nr && len > 0);
 	bytes_free(&t->key[key].set);
-	t->key[key].set = value;
+	t->result = bytes_new(&t->key[key].set, len) ? 0 : -ENOMEM;
 	t->key[key].fate = FATE_SET;
+	return t->key[key].set.p;
 }
 
 void
@@ -247,15 +219,13 @@ txn_garbage(struct txn *t, const struct record *old)
 enum txn_say
 txn_set_record(struct txn *t, int key, const struct record *new)
 {
-	struct bytes value;
+	void *value;
 
 	t->result = format_allows(t->port->st, record_version(new));
-	if (t->result == 0 && !bytes_new(&value, record_bytes(new)))
-		t->result = -ENOMEM;
-	if (t->result < 0)
+	value = t->result < 0 ? NULL : txn_set(t, key, record_bytes(new));
+	if (!value)
 		return TXN_OVER;
-	record_encode(value.p, new);
-	txn_set(t, key, value);
+	record_encode(value, new);
 	return TXN_COMMIT;
 }
 

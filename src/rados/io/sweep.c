@@ -119,13 +119,12 @@ read_value(rados_ioctx_t io, const char *object, const char *key, char *buf, siz
 int
 read_map(struct rstore *st, struct rid map, char **ret_bytes, size_t *ret_len)
 {
-	char text[RID_TEXT], name[40];
+	char name[DATA_NAME];
 	uint64_t size, crc;
 	time_t mtime;
 	int e;
 
-	rid_text(text, map);
-	snprintf(name, sizeof name, "map.%s", text);
+	map_name(name, map);
 	e = rados_stat(st->client[0].io[POOL_META], name, &size, &mtime);
 	if (e < 0)
 		return e;
@@ -148,7 +147,7 @@ static int
 remove_map(struct rstore *st, struct rid map)
 {
 	struct part *parts = NULL;
-	char *bytes = NULL, text[RID_TEXT], name[40], remedy[128];
+	char *bytes = NULL, name[DATA_NAME], remedy[128];
 	size_t len = 0;
 	uint32_t nr = 0;
 	int e = read_map(st, map, &bytes, &len);
@@ -166,8 +165,7 @@ remove_map(struct rstore *st, struct rid map)
 	}
 	free(parts);
 	free(bytes);
-	rid_text(text, map);
-	snprintf(name, sizeof name, "map.%s", text);
+	map_name(name, map);
 	advice_first(remedy, sizeof remedy, ADVICE_PARTS_DAMAGED, NULL);
 	if (e == -EBADMSG)
 		log_error("the list of parts %s is damaged: the parts' data stays: %s", name, remedy);

@@ -30,6 +30,21 @@ table_add_key(struct txn *t, char kind, const char *name, size_t len)
 	return txn_add_key(t, key, len + 1);
 }
 
+void *
+table_op_new(struct rport *p, size_t bytes, const char *name, size_t len, char kind)
+{
+	struct txn *t = calloc(1, bytes);
+
+	if (!t)
+		return NULL;
+	t->port = p;
+	if (table_add_key(t, 'b', name, len) < 0 || (kind && table_add_key(t, kind, name, len) < 0)) {
+		txn_op_drop(t);
+		return NULL;
+	}
+	return t;
+}
+
 int
 table_row(const struct txn *t, struct bucket_row *ret_row)
 {
@@ -141,42 +156,18 @@ decide_look(struct txn *t)
 	return TXN_OVER;
 }
 
-static void
-on_look_over(struct txn *t)
-{
-	struct bucket_look *bl = container_of(t, struct bucket_look, txn);
-	struct rport *p = t->port;
-	struct store_op *op = &bl->stat->op;
-	int result = t->result;
-
-	txn_fini(t);
-	free(bl);
-	rop_end(p, op, result);
-}
-
 int
 rstore_bucket_look(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
-	struct rport *p = rport(sp);
-	struct bucket_look *bl = calloc(1, sizeof *bl);
+	struct bucket_look *bl = table_op_new(rport(sp), sizeof *bl, l->key.bucket, l->key.bucket_len,
+					      l->kind == LOOK_BUCKET_ATTRS ? 'a' : 0);
 
-	op->port = sp;
-	if (!bl || table_add_key(&bl->txn, 'b', l->key.bucket, l->key.bucket_len) < 0 ||
-	    (l->kind == LOOK_BUCKET_ATTRS &&
-	     table_add_key(&bl->txn, 'a', l->key.bucket, l->key.bucket_len) < 0)) {
-		if (bl)
-			txn_fini(&bl->txn);
-		free(bl);
+	if (!bl)
 		return -ENOMEM;
-	}
 	bl->stat = container_of(op, struct store_stat, op);
 	bl->attrs = l->attrs;
 	bl->cap = l->cap;
-	bl->txn.decide = decide_look;
-	bl->txn.over = on_look_over;
-	p->inflight++;
-	txn_start(p, &bl->txn);
-	return 0;
+	return txn_op_start(&bl->txn, op, decide_look, txn_op_over);
 }
 
 bool
@@ -194,7 +185,6 @@ rstore_bucket_was_there(struct store_port *sp, const char *name, size_t len)
 
 struct battrs_op {
 	struct txn txn;
-	struct store_bucket_set *op;
 	uint64_t version;
 	const void *attrs;
 	uint32_t attrs_len;
@@ -209,24 +199,24 @@ decide_attrs(struct txn *t)
 				     .version = bo->version,
 				     .removes = bo->attrs_len == 0 };
 	struct model_answer a;
-	struct bytes value;
+	void *value;
 	bool changes = table_decide(t, &op, &a);
 
+	/* The transaction may be decided again. */
+	quota_plan_end(t->port->st->book, 0, t->key[0].key + 1, t->key[0].len - 1u, &bo->plan);
 	if (t->result == 0)
-		t->result = usage_plan_docs(t->port->st, t->key[0].key + 1, t->key[0].len - 1u, bo->attrs_len,
-					    &bo->plan);
+		t->result = quota_plan(t->port->st->book, 0, t->key[0].key + 1, t->key[0].len - 1u, false,
+				       bo->attrs_len, &bo->plan);
 	if (t->result < 0 || !changes)
 		return TXN_OVER;
 	if (op.removes) {
 		txn_remove(t, 1);
 		return TXN_COMMIT;
 	}
-	if (!bytes_new(&value, battrs_bytes(bo->attrs_len))) {
-		t->result = -ENOMEM;
+	value = txn_set(t, 1, battrs_bytes(bo->attrs_len));
+	if (!value)
 		return TXN_OVER;
-	}
-	battrs_encode(value.p, next_version(a.old.version), bo->attrs, bo->attrs_len);
-	txn_set(t, 1, value);
+	battrs_encode(value, next_version(a.old.version), bo->attrs, bo->attrs_len);
 	return TXN_COMMIT;
 }
 
@@ -234,48 +224,30 @@ static void
 on_attrs_over(struct txn *t)
 {
 	struct battrs_op *bo = container_of(t, struct battrs_op, txn);
-	struct rport *p = t->port;
-	struct store_op *op = &bo->op->op;
-	int result = t->result;
 
-	if (result == 0)
-		usage_set_docs(p->st, t->key[0].key + 1, t->key[0].len - 1u, bo->attrs_len);
-	usage_plan_end(p->st, t->key[0].key + 1, t->key[0].len - 1u, &bo->plan);
-	txn_fini(t);
-	free(bo);
-	rop_end(p, op, result);
+	if (t->result == 0)
+		usage_set_docs(t->port->st, t->key[0].key + 1, t->key[0].len - 1u, bo->attrs_len);
+	quota_plan_end(t->port->st->book, 0, t->key[0].key + 1, t->key[0].len - 1u, &bo->plan);
+	txn_op_over(t);
 }
 
 int
 rstore_bucket_set_attrs(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	struct rport *p = rport(sp);
-	struct battrs_op *bo = calloc(1, sizeof *bo);
+	struct battrs_op *bo = table_op_new(rport(sp), sizeof *bo, c->key.bucket, c->key.bucket_len, 'a');
 
-	op->port = sp;
-	if (!bo || table_add_key(&bo->txn, 'b', c->key.bucket, c->key.bucket_len) < 0 ||
-	    table_add_key(&bo->txn, 'a', c->key.bucket, c->key.bucket_len) < 0) {
-		if (bo)
-			txn_fini(&bo->txn);
-		free(bo);
+	if (!bo)
 		return -ENOMEM;
-	}
-	bo->op = container_of(op, struct store_bucket_set, op);
 	bo->version = c->version;
 	bo->attrs = c->attrs;
 	bo->attrs_len = c->attrs_len;
-	bo->txn.decide = decide_attrs;
-	bo->txn.over = on_attrs_over;
-	p->inflight++;
-	txn_start(p, &bo->txn);
-	return 0;
+	return txn_op_start(&bo->txn, op, decide_attrs, on_attrs_over);
 }
 
 /* ---- quotas ---- */
 
 struct bound_op {
 	struct txn txn;
-	struct store_bucket_set *op;
 	struct store_use max;
 };
 
@@ -287,7 +259,7 @@ decide_bound(struct txn *t)
 				     .version = STORE_VERSION_ANY,
 				     .removes = !quota_is_bound(&bo->max) };
 	struct model_answer a;
-	struct bytes value;
+	void *value;
 
 	if (!table_decide(t, &op, &a))
 		return TXN_OVER;
@@ -295,12 +267,10 @@ decide_bound(struct txn *t)
 		txn_remove(t, 1);
 		return TXN_COMMIT;
 	}
-	if (!bytes_new(&value, BOUND_BYTES)) {
-		t->result = -ENOMEM;
+	value = txn_set(t, 1, BOUND_BYTES);
+	if (!value)
 		return TXN_OVER;
-	}
-	bound_encode((uint8_t *)value.p, &bo->max);
-	txn_set(t, 1, value);
+	bound_encode(value, &bo->max);
 	return TXN_COMMIT;
 }
 
@@ -308,36 +278,19 @@ static void
 on_bound_over(struct txn *t)
 {
 	struct bound_op *bo = container_of(t, struct bound_op, txn);
-	struct rport *p = t->port;
-	struct store_op *op = &bo->op->op;
-	int result = t->result;
 
-	if (result == 0)
-		usage_bound(p->st, t->key[0].key + 1, t->key[0].len - 1u, &bo->max);
-	txn_fini(t);
-	free(bo);
-	rop_end(p, op, result);
+	if (t->result == 0)
+		usage_bound(t->port->st, t->key[0].key + 1, t->key[0].len - 1u, &bo->max);
+	txn_op_over(t);
 }
 
 int
 rstore_bucket_set_quota(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	struct rport *p = rport(sp);
-	struct bound_op *bo = calloc(1, sizeof *bo);
+	struct bound_op *bo = table_op_new(rport(sp), sizeof *bo, c->key.bucket, c->key.bucket_len, 'q');
 
-	op->port = sp;
-	if (!bo || table_add_key(&bo->txn, 'b', c->key.bucket, c->key.bucket_len) < 0 ||
-	    table_add_key(&bo->txn, 'q', c->key.bucket, c->key.bucket_len) < 0) {
-		if (bo)
-			txn_fini(&bo->txn);
-		free(bo);
+	if (!bo)
 		return -ENOMEM;
-	}
-	bo->op = container_of(op, struct store_bucket_set, op);
 	bo->max = *c->max;
-	bo->txn.decide = decide_bound;
-	bo->txn.over = on_bound_over;
-	p->inflight++;
-	txn_start(p, &bo->txn);
-	return 0;
+	return txn_op_start(&bo->txn, op, decide_bound, on_bound_over);
 }

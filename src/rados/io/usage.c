@@ -82,38 +82,6 @@ usage_bound(struct rstore *st, const char *name, size_t len, const struct store_
 	rbucket_release(rb);
 }
 
-int
-usage_plan_bucket(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes,
-		  struct quota_plan *ret_plan)
-{
-	int e;
-
-	quota_lock(st->book);
-	e = quota_plan_bucket(st->book, 0, name, len, doc_bytes, ret_plan);
-	quota_unlock(st->book);
-	return e;
-}
-
-int
-usage_plan_docs(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes, struct quota_plan *plan)
-{
-	int e;
-
-	quota_lock(st->book);
-	quota_plan_end(st->book, 0, name, len, plan);
-	e = quota_plan_docs(st->book, 0, name, len, doc_bytes, plan);
-	quota_unlock(st->book);
-	return e;
-}
-
-void
-usage_plan_end(struct rstore *st, const char *name, size_t len, struct quota_plan *plan)
-{
-	quota_lock(st->book);
-	quota_plan_end(st->book, 0, name, len, plan);
-	quota_unlock(st->book);
-}
-
 void
 usage_set_docs(struct rstore *st, const char *name, size_t len, uint32_t doc_bytes)
 {
@@ -133,17 +101,10 @@ usage_reserve(struct rstore *st, const char *name, size_t len, uint64_t whole_by
 {
 	/* The replaced object is unknown before the commit, so growth is judged there. */
 	static const struct quota_change none;
-
 	int e = quota_reserve(st->book, 0, name, len, &none, whole_bytes, hold);
 
 	/* Whether there is such a bucket is for the commit to say. */
 	return e == -ENXIO ? 0 : e;
-}
-
-void
-usage_reserve_end(struct rstore *st, struct quota_hold *hold)
-{
-	quota_end(st->book, 0, hold);
 }
 
 /* ---- a change ---- */

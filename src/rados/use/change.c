@@ -8,7 +8,6 @@
 
 struct change_op {
 	struct txn txn; /* key 0: the object */
-	struct store_del *del;
 	struct model_op op;
 	struct store_pre pre;
 	struct rid id; /* of the commit */
@@ -57,35 +56,26 @@ static void
 on_change_over(struct txn *t)
 {
 	struct change_op *co = container_of(t, struct change_op, txn);
-	struct rport *p = t->port;
-	struct store_op *op = &co->del->op;
-	int result = t->result;
 
 	fault_point(co->op.act == MODEL_SET_ATTRS ? "attrs.done" : "delete.done");
-	gateway_id_over(p->st, co->id);
-	txn_fini(t);
-	free(co);
-	rop_end(p, op, result);
+	gateway_id_over(t->port->st, co->id);
+	txn_op_over(t);
 }
 
 /* The precondition and the names are copied. */
 int
 rstore_change_object(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	struct rport *p = rport(sp);
-	struct change_op *co = txn_op_new(sizeof *co, offsetof(struct change_op, txn), &c->key);
+	struct change_op *co = txn_op_new(rport(sp), sizeof *co, &c->key);
 	int e = co ? txn_add_object(&co->txn) : -ENOMEM;
 
-	op->port = sp;
 	if (e == 0)
-		e = gateway_id(p->st, &co->id);
+		e = gateway_id(rport(sp)->st, &co->id);
 	if (e < 0) {
 		if (co)
-			txn_fini(&co->txn);
-		free(co);
+			txn_op_drop(&co->txn);
 		return e;
 	}
-	co->del = container_of(op, struct store_del, op);
 	co->op.act = c->act == ACT_DELETE ? MODEL_DELETE : MODEL_SET_ATTRS;
 	co->op.version = c->version;
 	if (c->pre) {
@@ -94,9 +84,5 @@ rstore_change_object(struct store_port *sp, const struct store_change *c, struct
 	}
 	co->attrs = c->attrs;
 	co->attrs_len = c->attrs_len;
-	co->txn.decide = decide_change;
-	co->txn.over = on_change_over;
-	p->inflight++;
-	txn_start(p, &co->txn);
-	return 0;
+	return txn_op_start(&co->txn, op, decide_change, on_change_over);
 }

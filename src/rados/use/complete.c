@@ -17,13 +17,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MAP_NAME 40 /* bytes of the name of a map */
-
 struct close_op {
-	struct txn txn; /* key 0: the upload; COMPLETE: key 1: the object */
-	struct rport *port;
+	struct txn txn;           /* key 0: the upload; COMPLETE: key 1: the object */
 	struct store_complete *c; /* NULL: the upload is aborted */
-	struct store_upload *u;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	struct rid act; /* id of the closing, of the record and of the map */
 	struct page page;
@@ -32,12 +28,11 @@ struct close_op {
 	uint64_t size_bytes, crc64; /* of the object */
 	struct bytes list;          /* the parts, encoded */
 	bool has_map;
-	bool is_map_left; /* the map is written, and no record names it */
-	struct call call; /* read or write of the map */
-	size_t got;
-	int rv;
-	struct bytes there; /* the record of the object that this upload became */
-	int said;           /* the result, after the upload is open again */
+	bool is_map_left;     /* the map is written, and no record names it */
+	struct call call;     /* write or removal of the map */
+	struct map_read done; /* of the object that this upload became */
+	struct bytes there;   /* the record of the object that this upload became */
+	int said;             /* the result, after the upload is open again */
 };
 
 static void remove_map(struct close_op *co, int result);
@@ -45,9 +40,6 @@ static void remove_map(struct close_op *co, int result);
 static void
 close_end(struct close_op *co, int result)
 {
-	struct rport *p = co->port;
-	struct store_op *op = co->c ? &co->c->op : &co->u->op;
-
 	/* After a takeover the other gateway removes the map. */
 	if (co->is_map_left && result != -ESHUTDOWN) {
 		remove_map(co, result);
@@ -55,11 +47,10 @@ close_end(struct close_op *co, int result)
 	}
 	found_free(&co->found);
 	free(co->list.p);
+	free(co->done.list.p);
 	free(co->there.p);
-	gateway_id_over(p->st, co->act);
-	txn_fini(&co->txn);
-	free(co);
-	rop_end(p, op, result);
+	gateway_id_over(co->txn.port->st, co->act);
+	txn_op_end(&co->txn, result);
 }
 
 static int
@@ -85,30 +76,15 @@ change(struct close_op *co, enum txn_say (*decide)(struct txn *t), void (*over)(
 		close_end(co, -ENOMEM);
 		return;
 	}
-	txn_start(co->port, t);
+	txn_start(t->port, t);
 }
 
 /* Returns true if the upload is closed by this act. */
 static bool
 is_ours(const struct txn *t, const struct close_op *co, struct upload *ret_upload)
 {
-	return t->key[0].old.p && upload_decode(t->key[0].old.p, t->key[0].old.len, ret_upload) == 0 &&
-	       ret_upload->closer == co->act.instance && rid_same(ret_upload->close, co->act);
-}
-
-static enum txn_say
-set_upload(struct txn *t, const struct upload *u)
-{
-	struct bytes value;
-
-	if (!bytes_new(&value, upload_bytes(u))) {
-		t->result = -ENOMEM;
-		return TXN_OVER;
-	}
-	upload_encode(value.p, u);
-	txn_set(t, 0, value);
-	t->result = 0;
-	return TXN_COMMIT;
+	return upload_row(t, ret_upload) == 0 && ret_upload->closer == co->act.instance &&
+	       rid_same(ret_upload->close, co->act);
 }
 
 /* -- the upload is opened again after an error -- */
@@ -120,11 +96,7 @@ decide_open_again(struct txn *t)
 	struct upload u;
 
 	t->result = 0;
-	if (!is_ours(t, co, &u))
-		return TXN_OVER;
-	u.closer = 0;
-	u.close = (struct rid){ 0 };
-	return set_upload(t, &u);
+	return is_ours(t, co, &u) ? upload_set(t, &u, (struct rid){ 0 }) : TXN_OVER;
 }
 
 static void
@@ -245,15 +217,6 @@ on_map_written(struct call *c)
 }
 
 static void
-map_name(struct rid id, char name[MAP_NAME])
-{
-	char text[RID_TEXT];
-
-	rid_text(text, id);
-	snprintf(name, MAP_NAME, "map.%s", text);
-}
-
-static void
 on_map_removed(struct call *c)
 {
 	struct close_op *co = container_of(c, struct close_op, call);
@@ -266,14 +229,14 @@ static void
 remove_map(struct close_op *co, int result)
 {
 	rados_write_op_t op = rados_create_write_op();
-	char name[MAP_NAME];
+	char name[DATA_NAME];
 
 	check(co->has_map && co->is_map_left);
 	co->is_map_left = false;
 	co->said = result;
-	map_name(co->act, name);
+	map_name(name, co->act);
 	rados_write_op_remove(op);
-	call_write(co->port, &co->call, POOL_META, name, op, 0, on_map_removed);
+	call_write(co->txn.port, &co->call, POOL_META, name, op, 0, on_map_removed);
 }
 
 static void
@@ -281,14 +244,14 @@ write_map(struct close_op *co)
 {
 	rados_write_op_t op = rados_create_write_op();
 	uint64_t crc = crc64_nvme(0, co->list.p, co->list.len);
-	char name[MAP_NAME];
+	char name[DATA_NAME];
 
 	check(co->has_map && !co->is_map_left && co->list.len > REC_PARTS_BYTES_MAX);
-	map_name(co->act, name);
+	map_name(name, co->act);
 	rados_write_op_write_full(op, co->list.p, co->list.len);
 	rados_write_op_setxattr(op, XATTR_CRC, (const char *)&crc, sizeof crc);
 	txn_set_owner(op, &co->txn);
-	call_write(co->port, &co->call, POOL_META, name, op, co->list.len, on_map_written);
+	call_write(co->txn.port, &co->call, POOL_META, name, op, co->list.len, on_map_written);
 }
 
 /* -- the parts -- */
@@ -342,7 +305,7 @@ on_parts(struct page *pg)
 	if (e < 0)
 		give_up(co, result_of(e));
 	else if (more)
-		page_read(co->port, pg, co->txn.shard->name, co->after, co->prefix, OMAP_PAGE, on_parts);
+		page_read(co->txn.port, pg, co->txn.shard->name, co->after, co->prefix, OMAP_PAGE, on_parts);
 	else
 		on_all_found(co);
 }
@@ -358,7 +321,7 @@ on_closed(struct txn *t)
 	}
 	fault_point(co->c ? "complete.closed" : "abort.closed");
 	key_part(co->prefix, co->id, 0);
-	page_read(co->port, &co->page, t->shard->name, NULL, co->prefix, OMAP_PAGE, on_parts);
+	page_read(co->txn.port, &co->page, t->shard->name, NULL, co->prefix, OMAP_PAGE, on_parts);
 }
 
 /* -- the same completion, sent again -- */
@@ -405,33 +368,15 @@ judge_done(struct close_op *co, const struct record *r, const void *encoded, siz
 static void
 on_done_map(struct call *call)
 {
-	struct close_op *co = container_of(call, struct close_op, call);
+	struct close_op *co = container_of(call, struct close_op, done.call);
 	struct record r;
-	int e = call->result < 0 ? call->result : co->rv;
+	int e = record_decode(co->there.p, co->there.len, &r);
 
-	if (e >= 0)
-		e = record_decode(co->there.p, co->there.len, &r);
-	if (e >= 0 && (co->got != co->list.len || crc64_nvme(0, co->list.p, co->list.len) != r.parts_crc64))
-		e = -EBADMSG;
-	if (e >= 0)
-		e = judge_done(co, &r, co->list.p, co->list.len);
+	if (e == 0)
+		e = map_read_check(&co->done, &r);
+	if (e == 0)
+		e = judge_done(co, &r, co->done.list.p, co->done.list.len);
 	close_end(co, result_of(e));
-}
-
-static void
-read_done_map(struct close_op *co, const struct record *r)
-{
-	char name[MAP_NAME];
-	rados_read_op_t op;
-
-	if (!bytes_new(&co->list, r->parts_len)) {
-		close_end(co, -ENOMEM);
-		return;
-	}
-	map_name(r->data, name);
-	op = rados_create_read_op();
-	rados_read_op_read(op, 0, co->list.len, co->list.p, &co->got, &co->rv);
-	call_read(co->port, &co->call, POOL_META, name, op, co->list.len, on_done_map);
 }
 
 static void
@@ -446,10 +391,10 @@ on_first(struct txn *t)
 	}
 	t->result = record_decode(co->there.p, co->there.len, &r);
 	if (t->result == 0 && r.kind == REC_MAP) {
-		read_done_map(co, &r);
-		return;
-	}
-	if (t->result == 0)
+		t->result = map_read_send(t->port, &co->done, &r, on_done_map);
+		if (t->result == 0)
+			return;
+	} else if (t->result == 0)
 		t->result = judge_done(co, &r, r.parts, r.parts_len);
 	close_end(co, t->result);
 }
@@ -492,16 +437,14 @@ decide_close(struct txn *t)
 	say = rows_decide(&rows, &op, &a);
 	if (say != TXN_COMMIT)
 		return say;
-	rows.upload.closer = co->act.instance;
-	rows.upload.close = co->act;
-	return set_upload(t, &rows.upload);
+	return upload_set(t, &rows.upload, co->act);
 }
 
 int
 rstore_upload_close(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
-	bool completes = sc->act == ACT_COMPLETE;
-	struct store_complete *c = completes ? container_of(op, struct store_complete, op) : NULL;
+	struct store_complete *c =
+		sc->act == ACT_COMPLETE ? container_of(op, struct store_complete, op) : NULL;
 	struct rport *p = rport(sp);
 	struct close_op *co;
 	int e;
@@ -514,17 +457,15 @@ rstore_upload_close(struct store_port *sp, const struct store_change *sc, struct
 		if (op->result < 0)
 			return 1;
 	}
-	co = txn_op_new(sizeof *co, offsetof(struct close_op, txn), &sc->key);
+	co = txn_op_new(p, sizeof *co, &sc->key);
 	e = co ? gateway_id(p->st, &co->act) : -ENOMEM;
 	if (e < 0) {
 		free(co);
 		return e;
 	}
-	co->port = p;
 	co->c = c;
-	co->u = completes ? NULL : container_of(op, struct store_upload, op);
 	memcpy(co->id, sc->id, sizeof co->id);
-	p->inflight++;
+	txn_op_begin(&co->txn, op);
 	change(co, decide_close, on_first);
 	return 0;
 }

@@ -106,3 +106,30 @@ data_read_check(const struct data_read *dr, const uint8_t *crcs)
 	}
 	return 0;
 }
+
+/* ---- maps ---- */
+
+int
+map_read_send(struct rport *p, struct map_read *mr, const struct record *r, void (*back)(struct call *c))
+{
+	rados_read_op_t op;
+	char name[DATA_NAME];
+
+	if (!bytes_new(&mr->list, r->parts_len))
+		return -ENOMEM;
+	map_name(name, r->data);
+	op = rados_create_read_op();
+	rados_read_op_read(op, 0, mr->list.len, mr->list.p, &mr->got, &mr->rv);
+	call_read(p, &mr->call, POOL_META, name, op, mr->list.len, back);
+	return 0;
+}
+
+int
+map_read_check(const struct map_read *mr, const struct record *r)
+{
+	if (mr->call.result < 0 || mr->rv < 0)
+		return mr->call.result < 0 ? mr->call.result : mr->rv;
+	return mr->got == mr->list.len && crc64_nvme(0, mr->list.p, mr->list.len) == r->parts_crc64
+		       ? 0
+		       : -EBADMSG;
+}

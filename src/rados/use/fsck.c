@@ -118,13 +118,12 @@ add_parts(struct checking *c, const void *bytes, size_t len)
 static int
 add_map(struct checking *c, struct rid map, const uint64_t *crc)
 {
-	char text[RID_TEXT], name[40], *bytes;
+	char name[DATA_NAME], *bytes;
 	uint64_t size;
 	time_t mtime;
 	int e = add(c, map, 0, true);
 
-	rid_text(text, map);
-	snprintf(name, sizeof name, "map.%s", text);
+	map_name(name, map);
 	/* One that is not there is told of at the end. */
 	if (e < 0 || rados_stat(c->io[POOL_META], name, &size, &mtime) < 0)
 		return e;

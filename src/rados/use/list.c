@@ -263,7 +263,6 @@ start(struct rport *p, const char *object, char kind, struct store_list *ls)
 /* A page of a bucket: its row, then its shards. */
 struct list_op {
 	struct txn txn; /* a look at the table */
-	struct rport *port;
 	struct store_list *ls;
 	struct rbucket *rb;
 	uint32_t chunk; /* asked of a shard at once */
@@ -277,7 +276,7 @@ list_shard(const struct merge_of *of, int i, struct store_list *ls)
 	check(lo->rb && i >= 0 && (uint32_t)i < lo->rb->row.shards);
 	if (ls->max > lo->chunk)
 		ls->max = lo->chunk;
-	return start(lo->port, lo->rb->shard[i].name, ls->of_uploads ? KEY_UPLOAD : KEY_OBJECT, ls);
+	return start(lo->txn.port, lo->rb->shard[i].name, ls->of_uploads ? KEY_UPLOAD : KEY_OBJECT, ls);
 }
 
 static void
@@ -286,8 +285,7 @@ list_over(void *cookie)
 	struct list_op *lo = cookie;
 
 	rbucket_release(lo->rb);
-	txn_fini(&lo->txn);
-	free(lo);
+	txn_op_drop(&lo->txn);
 }
 
 static enum txn_say
@@ -308,7 +306,7 @@ static void
 on_list_looked(struct txn *t)
 {
 	struct list_op *lo = container_of(t, struct list_op, txn);
-	struct rport *p = lo->port;
+	struct rport *p = t->port;
 	struct store_list *ls = lo->ls;
 	uint32_t shards = lo->rb ? lo->rb->row.shards : 1;
 	struct merge_of of = { .port = &p->base,
@@ -328,37 +326,26 @@ on_list_looked(struct txn *t)
 		p->inflight--; /* the merge counts itself */
 		return;
 	}
-	if (e < 0) {
-		if (lo->rb)
-			rbucket_release(lo->rb);
-		txn_fini(t);
-		free(lo);
-		ls->op.result = e;
+	if (e > 0) {
+		rop_end(p, &ls->op, ls->op.result);
+		return;
 	}
-	rop_end(p, &ls->op, ls->op.result);
+	if (lo->rb)
+		rbucket_release(lo->rb);
+	txn_op_end(t, e);
 }
 
 int
 rstore_list(struct store_port *sp, struct store_list *ls)
 {
-	char key[2 + STORE_BUCKET_MAX] = "b";
 	struct list_op *lo;
 
 	if (!ls->bucket)
 		return start(rport(sp), OBJECT_BUCKETS, 'b', ls);
-	lo = calloc(1, sizeof *lo);
-	ls->op.port = sp;
 	ls->more = false;
-	memcpy(key + 1, ls->bucket, ls->bucket_len);
-	if (!lo || txn_add_key(&lo->txn, key, ls->bucket_len + 1u) < 0) {
-		free(lo);
+	lo = table_op_new(rport(sp), sizeof *lo, ls->bucket, ls->bucket_len, 0);
+	if (!lo)
 		return -ENOMEM;
-	}
-	lo->port = rport(sp);
 	lo->ls = ls;
-	lo->txn.decide = decide_list;
-	lo->txn.over = on_list_looked;
-	lo->port->inflight++;
-	txn_start(lo->port, &lo->txn);
-	return 0;
+	return txn_op_start(&lo->txn, &ls->op, decide_list, on_list_looked);
 }

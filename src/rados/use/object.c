@@ -14,7 +14,9 @@
 /* An open object. */
 struct robj {
 	struct rport *port;
-	struct bytes value, map;
+	struct open_op *opens; /* NULL: the object is open */
+	struct bytes value;
+	struct map_read map;
 	struct record rec;
 	struct part *parts;
 	uint64_t *part_off; /* offsets of the parts in the object, in bytes */
@@ -38,7 +40,7 @@ robj_free(struct robj *o)
 	if (!o)
 		return;
 	free(o->value.p);
-	free(o->map.p);
+	free(o->map.list.p);
 	free(o->parts);
 	free(o->part_off);
 	free(o);
@@ -48,26 +50,19 @@ robj_free(struct robj *o)
 
 struct open_op {
 	struct txn txn;
-	struct store_obj *obj;
 	struct robj *o;
 	bool is_to_read;
-	struct call call; /* read of the map */
-	size_t got;
-	int rv;
 };
 
 static void
 open_end(struct open_op *oo, int result)
 {
-	struct rport *p = oo->txn.port;
-	struct store_obj *obj = oo->obj;
+	struct store_obj *obj = container_of(oo->txn.op, struct store_obj, op);
 	struct robj *o = oo->o;
 
-	txn_fini(&oo->txn);
-	free(oo);
 	if (result < 0) {
 		if (o->epoch)
-			gateway_unpin(p->st, o->epoch);
+			gateway_unpin(oo->txn.port->st, o->epoch);
 		ahead_drop(o->ahead);
 		robj_free(o);
 	} else {
@@ -79,7 +74,7 @@ open_end(struct open_op *oo, int result)
 		obj->is_open = true;
 		memcpy(obj->priv, &o, sizeof(struct robj *));
 	}
-	rop_end(p, &obj->op, result);
+	txn_op_end(&oo->txn, result);
 }
 
 /* Decodes the parts of the record. Returns 0, -ENOMEM or -EBADMSG. */
@@ -105,38 +100,18 @@ take_parts(struct robj *o, const void *parts, size_t len)
 static void
 on_map(struct call *c)
 {
-	struct open_op *oo = container_of(c, struct open_op, call);
-	struct robj *o = oo->o;
-	int e = c->result < 0 ? c->result : oo->rv;
+	struct robj *o = container_of(c, struct robj, map.call);
+	struct open_op *oo = o->opens;
+	int e = map_read_check(&o->map, &o->rec);
 
-	if (e == 0 && (oo->got != o->map.len || crc64_nvme(0, o->map.p, o->map.len) != o->rec.parts_crc64))
-		e = -EBADMSG;
 	if (e == 0)
-		e = take_parts(o, o->map.p, o->map.len);
+		e = take_parts(o, o->map.list.p, o->map.list.len);
 	if (e == -ENOENT || e == -EBADMSG) {
 		log_error("the list of parts of '%.*s/%.*s' is damaged", (int)oo->txn.bucket_len,
 			  oo->txn.bucket, (int)oo->txn.object_len, oo->txn.object);
 		e = -EBADMSG;
 	}
 	open_end(oo, result_of(e));
-}
-
-static void
-read_map(struct open_op *oo)
-{
-	struct robj *o = oo->o;
-	char text[RID_TEXT], name[40];
-	rados_read_op_t op;
-
-	if (!bytes_new(&o->map, o->rec.parts_len)) {
-		open_end(oo, -ENOMEM);
-		return;
-	}
-	rid_text(text, o->rec.data);
-	snprintf(name, sizeof name, "map.%s", text);
-	op = rados_create_read_op();
-	rados_read_op_read(op, 0, o->map.len, o->map.p, &oo->got, &oo->rv);
-	call_read(oo->txn.port, &oo->call, POOL_META, name, op, o->map.len, on_map);
 }
 
 static enum txn_say
@@ -177,10 +152,13 @@ static void
 on_open_over(struct txn *t)
 {
 	struct open_op *oo = container_of(t, struct open_op, txn);
+	struct robj *o = oo->o;
+	bool has_map = t->result == 0 && o->rec.kind == REC_MAP;
 
-	if (t->result == 0 && oo->o->rec.kind == REC_MAP)
-		read_map(oo);
-	else
+	o->opens = oo;
+	if (has_map)
+		t->result = map_read_send(t->port, &o->map, &o->rec, on_map);
+	if (!has_map || t->result < 0)
 		open_end(oo, t->result);
 }
 
@@ -188,25 +166,20 @@ int
 rstore_open_object(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct rport *p = rport(sp);
-	struct open_op *oo = txn_op_new(sizeof *oo, offsetof(struct open_op, txn), &l->key);
+	struct open_op *oo = txn_op_new(p, sizeof *oo, &l->key);
 
-	op->port = sp;
 	if (!oo)
 		return -ENOMEM;
 	oo->o = calloc(1, sizeof *oo->o);
 	if (!oo->o || txn_add_object(&oo->txn) < 0) {
 		free(oo->o);
-		free(oo);
+		txn_op_drop(&oo->txn);
 		return -ENOMEM;
 	}
 	oo->o->port = p;
-	oo->obj = container_of(op, struct store_obj, op);
 	oo->is_to_read = l->is_to_read;
 	oo->txn.is_read = true;
-	oo->txn.decide = decide_open;
-	oo->txn.over = on_open_over;
-	p->inflight++;
-	txn_start(p, &oo->txn);
+	txn_op_start(&oo->txn, op, decide_open, on_open_over);
 	/* The transaction ends after this function. */
 	if (l->is_to_read)
 		oo->o->ahead = ahead_begin(&oo->txn, l->want);

@@ -108,7 +108,7 @@ rput_free(struct rput *rp)
 {
 	check(rp->writes == 0);
 	count_written(rp->port->st, own_bytes(rp));
-	usage_reserve_end(rp->port->st, &rp->hold);
+	quota_end(rp->port->st->book, 0, &rp->hold);
 	txn_fini(&rp->txn);
 	free(rp->trailer);
 	free(rp);
@@ -130,7 +130,7 @@ rstore_put_init(struct store_port *sp, struct store_put *put, const struct store
 	put->is_started = false;
 	if (is_too_much(p->st))
 		return -EAGAIN;
-	rp = txn_op_new(sizeof *rp, offsetof(struct rput, txn), &spec->key);
+	rp = txn_op_new(p, sizeof *rp, &spec->key);
 	if (!rp)
 		return -ENOMEM;
 	rp->put = put;
@@ -372,21 +372,6 @@ fill_record(const struct rput *rp, struct record *r)
 		r->mtime_ns = clock_wall_ns();
 }
 
-/* Opens the upload of the part again: the gateway that closed the upload has ended. Returns 0 or -ENOMEM. */
-static int
-open_upload(struct txn *t, struct upload *u)
-{
-	struct bytes value;
-
-	u->closer = 0;
-	u->close = (struct rid){ 0 };
-	if (!bytes_new(&value, upload_bytes(u)))
-		return -ENOMEM;
-	upload_encode(value.p, u);
-	txn_set(t, 0, value);
-	return 0;
-}
-
 static enum txn_say
 put_record(struct rput *rp, const struct record *old)
 {
@@ -424,9 +409,10 @@ decide(struct txn *t)
 	if (say != TXN_COMMIT)
 		return say;
 	t->delta = a.usage;
-	if (rows.upload.closer)
-		t->result = open_upload(t, &rows.upload);
-	return t->result < 0 ? TXN_OVER : put_record(rp, a.replaces ? &rows.old : NULL);
+	/* The gateway that has closed the upload has ended. */
+	if (rows.upload.closer && upload_set(t, &rows.upload, (struct rid){ 0 }) != TXN_COMMIT)
+		return TXN_OVER;
+	return put_record(rp, a.replaces ? &rows.old : NULL);
 }
 
 static void

@@ -9,12 +9,31 @@
 #include <errno.h>
 #include <string.h>
 
+enum txn_say
+upload_set(struct txn *t, struct upload *u, struct rid act)
+{
+	void *value = txn_set(t, 0, upload_bytes(u));
+
+	if (!value)
+		return TXN_OVER;
+	u->closer = act.instance;
+	u->close = act;
+	upload_encode(value, u);
+	return TXN_COMMIT;
+}
+
+int
+upload_row(const struct txn *t, struct upload *ret_upload)
+{
+	const struct bytes *row = &t->key[0].old;
+
+	return row->p ? upload_decode(row->p, row->len, ret_upload) : -ENOENT;
+}
+
 /* ---- create, stat ---- */
 
 struct upload_op {
 	struct txn txn;
-	struct store_upload *u;
-	struct store_stat *stat;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	uint64_t ctime_ns;
 	const void *attrs; /* create: attributes, owned by the caller */
@@ -23,36 +42,17 @@ struct upload_op {
 	uint32_t cap;
 };
 
-static void
-on_upload_over(struct txn *t)
-{
-	struct upload_op *uo = container_of(t, struct upload_op, txn);
-	struct store_op *op = uo->u ? &uo->u->op : &uo->stat->op;
-	struct rport *p = t->port;
-	int result = t->result;
-
-	if (uo->u && result == 0)
-		memcpy(uo->u->id, uo->id, sizeof uo->id);
-	txn_fini(t);
-	free(uo);
-	rop_end(p, op, result);
-}
-
 static int
-start(struct rport *p, struct upload_op *uo, enum txn_say (*decide)(struct txn *t))
+start(struct upload_op *uo, struct store_op *op, enum txn_say (*decide)(struct txn *t),
+      void (*over)(struct txn *t))
 {
 	char key[OMAP_KEY_MAX];
 
-	check(!uo->u != !uo->stat);
 	if (txn_add_key(&uo->txn, key, key_upload(key, uo->txn.object, uo->txn.object_len, uo->id)) < 0) {
-		free(uo);
+		txn_op_drop(&uo->txn);
 		return -ENOMEM;
 	}
-	uo->txn.decide = decide;
-	uo->txn.over = on_upload_over;
-	p->inflight++;
-	txn_start(p, &uo->txn);
-	return 0;
+	return txn_op_start(&uo->txn, op, decide, over);
 }
 
 static enum txn_say
@@ -63,7 +63,6 @@ decide_create(struct txn *t)
 	const struct model_op op = { .act = MODEL_CREATE_UPLOAD };
 	struct rows rows = { .txn = t };
 	struct model_answer a;
-	struct bytes value;
 	enum txn_say say;
 
 	t->result = 0;
@@ -74,14 +73,18 @@ decide_create(struct txn *t)
 	if (say != TXN_COMMIT)
 		return say;
 	memcpy(u.id, uo->id, sizeof u.id);
-	if (!bytes_new(&value, upload_bytes(&u))) {
-		t->result = -ENOMEM;
-		return TXN_OVER;
-	}
-	upload_encode(value.p, &u);
-	txn_set(t, 0, value);
 	t->delta = a.usage;
-	return TXN_COMMIT;
+	return upload_set(t, &u, (struct rid){ 0 });
+}
+
+static void
+on_created(struct txn *t)
+{
+	const struct upload_op *uo = container_of(t, struct upload_op, txn);
+
+	if (t->result == 0)
+		memcpy(container_of(t->op, struct store_upload, op)->id, uo->id, sizeof uo->id);
+	txn_op_over(t);
 }
 
 int
@@ -92,17 +95,14 @@ rstore_upload_create(struct store_port *sp, const struct store_change *c, struct
 	uint64_t time;
 	uint32_t half;
 	struct rid id;
-	int e;
+	int e = gateway_id(p->st, &id);
 
-	op->port = sp;
-	e = gateway_id(p->st, &id);
 	if (e < 0)
 		return e;
 	gateway_id_over(p->st, id);
-	uo = txn_op_new(sizeof *uo, offsetof(struct upload_op, txn), &c->key);
+	uo = txn_op_new(p, sizeof *uo, &c->key);
 	if (!uo)
 		return -ENOMEM;
-	uo->u = container_of(op, struct store_upload, op);
 	uo->attrs = c->attrs;
 	uo->attrs_len = c->attrs_len;
 	uo->ctime_ns = clock_wall_ns();
@@ -113,20 +113,21 @@ rstore_upload_create(struct store_port *sp, const struct store_change *c, struct
 	memcpy(uo->id + 8, &half, 4);
 	half = htobe32((uint32_t)id.counter);
 	memcpy(uo->id + 12, &half, 4);
-	return start(p, uo, decide_create);
+	return start(uo, op, decide_create, on_created);
 }
 
 static enum txn_say
 decide_stat(struct txn *t)
 {
 	struct upload_op *uo = container_of(t, struct upload_op, txn);
+	struct store_stat *stat = container_of(t->op, struct store_stat, op);
 	struct upload u;
 
-	t->result = t->key[0].old.p ? upload_decode(t->key[0].old.p, t->key[0].old.len, &u) : -ENOENT;
+	t->result = upload_row(t, &u);
 	if (t->result < 0)
 		return TXN_OVER;
-	uo->stat->ctime_ns = u.ctime_ns;
-	uo->stat->attrs_len = u.attrs_len;
+	stat->ctime_ns = u.ctime_ns;
+	stat->attrs_len = u.attrs_len;
 	if (u.attrs_len && uo->cap)
 		memcpy(uo->to, u.attrs, u.attrs_len < uo->cap ? u.attrs_len : uo->cap);
 	return TXN_OVER;
@@ -135,16 +136,14 @@ decide_stat(struct txn *t)
 int
 rstore_upload_stat(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
-	struct upload_op *uo = txn_op_new(sizeof *uo, offsetof(struct upload_op, txn), &l->key);
+	struct upload_op *uo = txn_op_new(rport(sp), sizeof *uo, &l->key);
 
-	op->port = sp;
 	if (!uo)
 		return -ENOMEM;
-	uo->stat = container_of(op, struct store_stat, op);
 	uo->to = l->attrs;
 	uo->cap = l->attrs ? l->cap : 0;
 	memcpy(uo->id, l->id, sizeof uo->id);
-	return start(rport(sp), uo, decide_stat);
+	return start(uo, op, decide_stat, txn_op_over);
 }
 
 /* ---- list ---- */
@@ -152,24 +151,12 @@ rstore_upload_stat(struct store_port *sp, const struct store_look *l, struct sto
 struct parts_op {
 	struct txn txn;
 	struct store_part_list *pl;
-	struct rport *port;
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	struct page page;
 	char after[OMAP_KEY_MAX], prefix[OMAP_KEY_MAX];
 	uint32_t given;
 	bool is_full;
 };
-
-static void
-parts_end(struct parts_op *po, int result)
-{
-	struct rport *p = po->port;
-	struct store_op *op = &po->pl->op;
-
-	txn_fini(&po->txn);
-	free(po);
-	rop_end(p, op, result);
-}
 
 static void on_parts_page(struct page *pg);
 
@@ -180,7 +167,7 @@ next_parts(struct parts_op *po)
 
 	check(po->given <= po->pl->max);
 	/* One entry more shows whether others follow. */
-	page_read(po->port, &po->page, po->txn.shard->name, po->after, po->prefix,
+	page_read(po->txn.port, &po->page, po->txn.shard->name, po->after, po->prefix,
 		  left < OMAP_PAGE ? left + 1 : OMAP_PAGE, on_parts_page);
 }
 
@@ -221,7 +208,7 @@ on_parts_over(struct txn *t)
 {
 	struct parts_op *po = container_of(t, struct parts_op, txn);
 
-	parts_end(po, t->result < 0 ? t->result : (int)po->given);
+	txn_op_end(t, t->result < 0 ? t->result : (int)po->given);
 }
 
 static void
@@ -238,7 +225,7 @@ on_parts_page(struct page *pg)
 	if (e == 0 && pg->more)
 		next_parts(po);
 	else if (e < 0 || (e = start_parts(po, on_parts_over)) < 0)
-		parts_end(po, result_of(e));
+		txn_op_end(&po->txn, result_of(e));
 }
 
 static enum txn_say
@@ -246,7 +233,7 @@ decide_parts(struct txn *t)
 {
 	struct upload u;
 
-	t->result = t->key[0].old.p ? upload_decode(t->key[0].old.p, t->key[0].old.len, &u) : -ENOENT;
+	t->result = upload_row(t, &u);
 	return TXN_OVER;
 }
 
@@ -256,7 +243,7 @@ on_parts_looked(struct txn *t)
 	struct parts_op *po = container_of(t, struct parts_op, txn);
 
 	if (t->result < 0)
-		parts_end(po, t->result);
+		txn_op_end(&po->txn, t->result);
 	else
 		next_parts(po);
 }
@@ -273,7 +260,7 @@ start_parts(struct parts_op *po, void (*over)(struct txn *t))
 	po->txn.over = over;
 	e = txn_add_key(&po->txn, key, key_upload(key, po->txn.object, po->txn.object_len, po->id));
 	if (e == 0)
-		txn_start(po->port, &po->txn);
+		txn_start(po->txn.port, &po->txn);
 	return e;
 }
 
@@ -281,24 +268,21 @@ int
 rstore_list_parts(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct store_part_list *pl = container_of(op, struct store_part_list, op);
-	struct parts_op *po = txn_op_new(sizeof *po, offsetof(struct parts_op, txn), &l->key);
+	struct parts_op *po = txn_op_new(rport(sp), sizeof *po, &l->key);
 	int e;
 
-	op->port = sp;
 	pl->more = false;
 	if (!po)
 		return -ENOMEM;
-	po->port = rport(sp);
 	po->pl = pl;
 	memcpy(po->id, l->id, sizeof po->id);
 	key_part(po->prefix, l->id, 0);
 	key_part(po->after, l->id, pl->after);
-	po->port->inflight++;
+	txn_op_begin(&po->txn, op);
 	e = start_parts(po, on_parts_looked);
 	if (e < 0) {
-		po->port->inflight--;
-		txn_fini(&po->txn);
-		free(po);
+		rport(sp)->inflight--;
+		txn_op_drop(&po->txn);
 	}
 	return e;
 }

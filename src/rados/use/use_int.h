@@ -30,6 +30,13 @@ enum txn_say rows_decide(struct rows *rows, const struct model_op *op, struct mo
 /* Returns true if a record is there for readers now. */
 bool record_is_there(const struct record *r);
 
+/* ---- upload.c: the row of an upload, key 0 of a transaction ---- */
+
+/* Reads the row. Returns 0, -ENOENT or -EBADMSG. */
+int upload_row(const struct txn *t, struct upload *ret_upload);
+/* Sets the row: closed by an act, or (zero) open. For decide() of a transaction, as its result. */
+enum txn_say upload_set(struct txn *t, struct upload *u, struct rid act);
+
 /* ---- found.c: the parts of an upload that is completed or aborted ---- */
 
 struct found;
@@ -86,6 +93,18 @@ int data_read_check(const struct data_read *dr, const uint8_t *crcs);
 /* Returns the length of the next read, as store_read_plan() does, of data of that size; the range begins at `from`. */
 uint32_t data_read_plan(const struct rstore *st, uint64_t size_bytes, uint64_t from, uint64_t want,
 			uint32_t cap, uint32_t *ret_skew);
+
+/* A read of the list of parts of an object, from the map that its record names. */
+struct map_read {
+	struct call call;
+	struct bytes list;
+	size_t got;
+	int rv;
+};
+/* Sends a read, after which back() runs; the caller frees the list. Returns 0 or -ENOMEM. */
+int map_read_send(struct rport *p, struct map_read *mr, const struct record *r, void (*back)(struct call *c));
+/* Returns 0 if the list is the one that the record names; -EBADMSG; or -errno of the read. */
+int map_read_check(const struct map_read *mr, const struct record *r);
 
 /* ---- ahead.c: reads of bytes during the look ---- */
 

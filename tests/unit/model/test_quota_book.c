@@ -149,18 +149,20 @@ step_plan(int i)
 		plans[i].bucket = b = (int)draw(NAMES);
 		plans[i].makes = draw(2);
 		plans[i].docs = draw(500);
-		e = (plans[i].makes ? quota_plan_bucket : quota_plan_docs)(book, 0, name[b], strlen(name[b]),
-									   plans[i].docs, &plans[i].plan);
+		e = quota_plan(book, 0, name[b], strlen(name[b]), plans[i].makes, plans[i].docs,
+			       &plans[i].plan);
 		plans[i].is_in_use = e == 0;
 		assert_true(e == 0 || e == -EDQUOT || e == -EMLINK);
 		return;
 	}
 	if (plans[i].plan.is_made && draw(2) && (bucket[b].version != 0) != plans[i].makes) {
+		quota_lock(book);
 		if (plans[i].makes) {
 			bucket[b].version = ++versions;
 			assert_non_null(quota_enter(book, 0, name[b], strlen(name[b]), versions));
 		}
 		quota_count_docs(book, 0, row(b), plans[i].docs - bucket[b].docs);
+		quota_unlock(book);
 		bucket[b].docs = plans[i].docs;
 	}
 	quota_plan_end(book, 0, name[b], strlen(name[b]), &plans[i].plan);
@@ -252,12 +254,11 @@ test_recount(void **state)
 			/* more disks: rows stay where they are */
 			counters += counters < COUNTERS_MAX && draw(1000) == 0;
 			assert_int_equal(quota_book_grow(book, counters), 0);
+		} else if (what < 30) {
+			step_plan((int)draw(PLANS));
 		} else if (what < 60) {
 			quota_lock(book);
-			if (what < 30)
-				step_plan((int)draw(PLANS));
-			else
-				step_bucket((int)draw(NAMES));
+			step_bucket((int)draw(NAMES));
 			quota_unlock(book);
 		} else {
 			set_rules();

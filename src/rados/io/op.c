@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations of store.h that begin with a transaction: their memory, begin and end. */
+#include "rados/io/rados_int.h"
+
+#include "base/check.h"
+
+#include <string.h>
+
+void *
+txn_op_new(struct rport *p, size_t bytes, const struct store_key *k)
+{
+	char *op = calloc(1, bytes + k->bucket_len + k->key_len);
+	struct txn *t = (struct txn *)op;
+
+	check(bytes >= sizeof *t && k->bucket_len <= STORE_BUCKET_MAX && k->key_len <= STORE_KEY_MAX);
+	if (!op)
+		return NULL;
+	t->port = p;
+	t->bucket = memcpy(op + bytes, k->bucket, k->bucket_len);
+	t->bucket_len = k->bucket_len;
+	t->object = memcpy(op + bytes + k->bucket_len, k->key, k->key_len);
+	t->object_len = k->key_len;
+	return op;
+}
+
+void
+txn_op_drop(struct txn *t)
+{
+	txn_fini(t);
+	free(t);
+}
+
+void
+txn_op_begin(struct txn *t, struct store_op *op)
+{
+	op->port = &t->port->base;
+	t->op = op;
+	t->port->inflight++;
+}
+
+int
+txn_op_start(struct txn *t, struct store_op *op, enum txn_say (*decide)(struct txn *t),
+	     void (*over)(struct txn *t))
+{
+	txn_op_begin(t, op);
+	t->decide = decide;
+	t->over = over;
+	txn_start(t->port, t);
+	return 0;
+}
+
+void
+txn_op_end(struct txn *t, int result)
+{
+	struct rport *p = t->port;
+	struct store_op *op = t->op;
+
+	txn_op_drop(t);
+	rop_end(p, op, result);
+}
+
+void
+txn_op_over(struct txn *t)
+{
+	txn_op_end(t, t->result);
+}
+
+void
+txn_renew(struct txn *t)
+{
+	const struct txn kept = { .port = t->port,
+				  .op = t->op,
+				  .bucket = t->bucket,
+				  .object = t->object,
+				  .bucket_len = t->bucket_len,
+				  .object_len = t->object_len };
+
+	txn_fini(t);
+	*t = kept;
+}
