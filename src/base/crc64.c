@@ -572,6 +572,16 @@ crc64_nvme(uint64_t crc, const void *data, size_t len)
 }
 
 uint64_t
+crc64_nvme_without(uint64_t crc, const void *data, size_t len, size_t at)
+{
+	static const uint8_t zero8[8];
+	const uint8_t *p = data;
+
+	crc = crc64_nvme(crc64_nvme(crc, p, at), zero8, sizeof zero8);
+	return crc64_nvme(crc, p + at + sizeof zero8, len - at - sizeof zero8);
+}
+
+uint64_t
 crc64_nvme_combine(uint64_t crc_a, uint64_t crc_b, uint64_t len_b)
 {
 	const struct path *p = get_path();

@@ -14,6 +14,9 @@
  * none. */
 uint64_t crc64_nvme(uint64_t crc, const void *data, size_t len);
 
+/* Returns the CRC as crc64_nvme() does, with the 8 bytes at data + at as zeros: the place of the CRC itself. */
+uint64_t crc64_nvme_without(uint64_t crc, const void *data, size_t len, size_t at);
+
 /* Computes the CRC of A followed by B, from the CRCs of A and B and the length of B. */
 uint64_t crc64_nvme_combine(uint64_t crc_a, uint64_t crc_b, uint64_t len_b);
 

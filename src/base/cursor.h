@@ -125,6 +125,19 @@ take_u8(struct cur *c)
 	return v;
 }
 
+static inline void
+move_bytes(struct cur *c, void *value, size_t n, bool puts)
+{
+	if (puts)
+		put_bytes(c, value, n);
+	else
+		take_bytes(c, value, n);
+}
+
+/* Moves a value of fixed width: puts: from the value to the buffer; otherwise in the other direction. A function
+ * that moves all fields of a struct is the only description of their order. */
+#define MOVE(c, value, puts) move_bytes(c, &(value), sizeof(value), puts)
+
 static inline struct cur
 cursor(const void *buf, size_t len)
 {

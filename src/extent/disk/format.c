@@ -108,109 +108,79 @@ ext_ok(uint64_t e, const struct geometry *g)
 static const char super_magic[8] = "GANTRYSB";
 
 static void
-put_log_pos(struct cur *c, const struct log_pos *p)
+move_log_pos(struct cur *c, struct log_pos *p, bool puts)
 {
-	put_u64(c, p->seq);
-	put_u64(c, p->lap);
-	put_u64(c, p->pos);
-	put_u64(c, p->prev_crc);
-	put_u64(c, p->epoch);
-	put_bytes(c, p->nonce, 16);
+	MOVE(c, p->seq, puts);
+	MOVE(c, p->lap, puts);
+	MOVE(c, p->pos, puts);
+	MOVE(c, p->prev_crc, puts);
+	MOVE(c, p->epoch, puts);
+	MOVE(c, p->nonce, puts);
 }
 
 static void
-take_log_pos(struct cur *c, struct log_pos *p)
+move_snap_ref(struct cur *c, struct snap_ref *s, bool puts)
 {
-	p->seq = take_u64(c);
-	p->lap = take_u64(c);
-	p->pos = take_u64(c);
-	p->prev_crc = take_u64(c);
-	p->epoch = take_u64(c);
-	take_bytes(c, p->nonce, 16);
+	uint64_t head_bytes = s->head_bytes;
+
+	MOVE(c, s->id, puts);
+	MOVE(c, s->head_ext, puts);
+	MOVE(c, head_bytes, puts);
+	s->head_bytes = (uint32_t)head_bytes;
+	MOVE(c, s->block_nr, puts);
+	MOVE(c, s->record_nr, puts);
+	MOVE(c, s->bytes, puts);
+	MOVE(c, s->crc64, puts);
+	MOVE(c, s->version_max, puts);
+	move_log_pos(c, &s->begin, puts);
 }
 
 static void
-put_snap_ref(struct cur *c, const struct snap_ref *s)
+move_geometry(struct cur *c, struct geometry *g, bool puts)
 {
-	put_u64(c, s->id);
-	put_u64(c, s->head_ext);
-	put_u64(c, s->head_bytes);
-	put_u64(c, s->block_nr);
-	put_u64(c, s->record_nr);
-	put_u64(c, s->bytes);
-	put_u64(c, s->crc64);
-	put_u64(c, s->version_max);
-	put_log_pos(c, &s->begin);
+	uint32_t zero = 0;
+
+	MOVE(c, g->size_bytes, puts);
+	MOVE(c, g->log_bytes, puts);
+	MOVE(c, g->seg_bytes, puts);
+	MOVE(c, g->seg_nr, puts);
+	MOVE(c, g->unit_bytes, puts);
+	MOVE(c, g->block_bytes, puts);
+	MOVE(c, g->granule_bytes, puts);
+	MOVE(c, g->chunk_bytes, puts);
+	MOVE(c, zero, puts);
 }
 
 static void
-take_snap_ref(struct cur *c, struct snap_ref *s)
+move_table(struct cur *c, struct disk_table *t, bool puts)
 {
-	s->id = take_u64(c);
-	s->head_ext = take_u64(c);
-	s->head_bytes = (uint32_t)take_u64(c);
-	s->block_nr = take_u64(c);
-	s->record_nr = take_u64(c);
-	s->bytes = take_u64(c);
-	s->crc64 = take_u64(c);
-	s->version_max = take_u64(c);
-	take_log_pos(c, &s->begin);
+	MOVE(c, t->version, puts);
+	MOVE(c, t->members, puts);
+	MOVE(c, t->in, puts);
+	MOVE(c, t->draining, puts);
+	MOVE(c, t->uuid, puts);
+	MOVE(c, t->home, puts);
+	MOVE(c, t->first, puts);
+	MOVE(c, t->second, puts);
+	MOVE(c, t->full, puts);
 }
 
+/* Moves the fields after the UUIDs. */
 static void
-put_geometry(struct cur *c, const struct geometry *g)
+move_fields(struct cur *c, struct super *sb, bool puts)
 {
-	put_u64(c, g->size_bytes);
-	put_u64(c, g->log_bytes);
-	put_u64(c, g->seg_bytes);
-	put_u32(c, g->seg_nr);
-	put_u32(c, g->unit_bytes);
-	put_u32(c, g->block_bytes);
-	put_u32(c, g->granule_bytes);
-	put_u32(c, g->chunk_bytes);
-	put_u32(c, 0);
-}
+	uint64_t is_behind = sb->is_behind;
 
-static void
-take_geometry(struct cur *c, struct geometry *g)
-{
-	g->size_bytes = take_u64(c);
-	g->log_bytes = take_u64(c);
-	g->seg_bytes = take_u64(c);
-	g->seg_nr = take_u32(c);
-	g->unit_bytes = take_u32(c);
-	g->block_bytes = take_u32(c);
-	g->granule_bytes = take_u32(c);
-	g->chunk_bytes = take_u32(c);
-	take_u32(c);
-}
-
-static void
-put_table(struct cur *c, const struct disk_table *t)
-{
-	put_u64(c, t->version);
-	put_u64(c, t->members);
-	put_u64(c, t->in);
-	put_u64(c, t->draining);
-	put_bytes(c, t->uuid, sizeof t->uuid);
-	put_bytes(c, t->home, FMT_SLOT_NR);
-	put_bytes(c, t->first, FMT_SLOT_NR);
-	put_bytes(c, t->second, FMT_SLOT_NR);
-	put_bytes(c, t->full, FMT_SLOT_NR / 8);
-}
-
-static void
-take_table(struct cur *c, struct disk_table *t)
-{
-	t->version = take_u64(c);
-	t->members = take_u64(c);
-	t->in = take_u64(c);
-	t->draining = take_u64(c);
-	take_bytes(c, t->uuid, sizeof t->uuid);
-	take_bytes(c, t->home, FMT_SLOT_NR);
-	take_bytes(c, t->first, FMT_SLOT_NR);
-	take_bytes(c, t->second, FMT_SLOT_NR);
-	take_bytes(c, t->full, FMT_SLOT_NR / 8);
+	move_geometry(c, &sb->geo, puts);
+	MOVE(c, sb->start_no, puts);
+	move_table(c, &sb->table, puts);
+	MOVE(c, sb->epoch, puts);
+	MOVE(c, sb->nonce, puts);
+	move_snap_ref(c, &sb->snap[0], puts);
+	move_snap_ref(c, &sb->snap[1], puts);
+	MOVE(c, sb->table.filling, puts);
+	MOVE(c, is_behind, puts);
+	sb->is_behind = is_behind != 0;
 }
 
 void
@@ -246,6 +216,7 @@ void
 super_encode(void *buf, const struct super *sb)
 {
 	struct cur c = cursor(buf, FMT_SUPER_BYTES);
+	struct super copy = *sb;
 	uint64_t crc;
 
 	memset(buf, 0, FMT_SUPER_BYTES);
@@ -256,15 +227,7 @@ super_encode(void *buf, const struct super *sb)
 	put_u64(&c, sb->gen);
 	put_bytes(&c, sb->store_uuid, 16);
 	put_bytes(&c, sb->disk_uuid, 16);
-	put_geometry(&c, &sb->geo);
-	put_u64(&c, sb->start_no);
-	put_table(&c, &sb->table);
-	put_u64(&c, sb->epoch);
-	put_bytes(&c, sb->nonce, 16);
-	put_snap_ref(&c, &sb->snap[0]);
-	put_snap_ref(&c, &sb->snap[1]);
-	put_u64(&c, sb->table.filling);
-	put_u64(&c, sb->is_behind);
+	move_fields(&c, &copy, true);
 	crc = crc64_nvme(0, buf, FMT_SUPER_BYTES);
 	memcpy((uint8_t *)buf + 16, &crc, 8);
 }
@@ -325,33 +288,10 @@ super_ok(const struct super *sb)
 	       snap_ref_ok(&sb->snap[1], &sb->geo);
 }
 
-static void
-take_fields(struct cur *c, struct super *sb)
-{
-	sb->start_no = take_u64(c);
-	take_table(c, &sb->table);
-	sb->epoch = take_u64(c);
-	take_bytes(c, sb->nonce, 16);
-	take_snap_ref(c, &sb->snap[0]);
-	take_snap_ref(c, &sb->snap[1]);
-	sb->table.filling = take_u64(c);
-	sb->is_behind = take_u64(c) != 0;
-}
-
 bool
 super_peek(const void *buf)
 {
 	return memcmp(buf, super_magic, sizeof super_magic) == 0;
-}
-
-static uint64_t
-super_crc(const uint8_t *buf)
-{
-	static const uint8_t zero8[8];
-	uint64_t sum = crc64_nvme(0, buf, 16);
-
-	sum = crc64_nvme(sum, zero8, 8);
-	return crc64_nvme(sum, buf + 24, FMT_SUPER_BYTES - 24);
 }
 
 int
@@ -365,7 +305,7 @@ super_decode(const void *buf, size_t len, struct super *ret_super)
 	take(&c, 8);
 	sb.version = take_u32(&c);
 	sb.kind = take_u32(&c);
-	if (take_u64(&c) != super_crc(buf))
+	if (take_u64(&c) != crc64_nvme_without(0, buf, FMT_SUPER_BYTES, 16))
 		return -EBADMSG;
 	sb.gen = take_u64(&c);
 	take_bytes(&c, sb.store_uuid, 16);
@@ -374,8 +314,7 @@ super_decode(const void *buf, size_t len, struct super *ret_super)
 		*ret_super = sb;
 		return -EPROTONOSUPPORT;
 	}
-	take_geometry(&c, &sb.geo);
-	take_fields(&c, &sb);
+	move_fields(&c, &sb, false);
 	if (sb.version > FMT_VERSION_COPIES)
 		sb.records_version = sb.version;
 	if (c.bad || !super_ok(&sb) || (sb.version >= FMT_VERSION && sb.version != version_for(&sb)))

@@ -13,10 +13,29 @@ static const uint8_t zero16[16];
 
 /* All in the first sector: magic (8), version (4), closed (4), CRC64 of the sector with these 8 bytes zero, and
  * the fields in this order. */
+static void
+move_block(struct cur *c, struct host_block *b, bool puts)
+{
+	MOVE(c, b->disk_uuid, puts);
+	MOVE(c, b->instance, puts);
+	MOVE(c, b->beat, puts);
+	MOVE(c, b->log_seq, puts);
+	MOVE(c, b->id.machine, puts);
+	MOVE(c, b->id.boot, puts);
+	MOVE(c, b->id.name, puts);
+	/* Zeros in blocks of earlier versions, which ignore them. */
+	MOVE(c, b->id.pid, puts);
+	MOVE(c, b->id.start, puts);
+	MOVE(c, b->id.pid_ns, puts);
+	MOVE(c, b->id.time_ns, puts);
+	MOVE(c, b->wall_ns, puts);
+}
+
 void
 host_encode(void *buf, const struct host_block *b)
 {
 	struct cur c = cursor(buf, HOST_BYTES);
+	struct host_block copy = *b;
 	uint64_t crc;
 
 	memset(buf, 0, HOST_BYTES);
@@ -24,19 +43,7 @@ host_encode(void *buf, const struct host_block *b)
 	put_u32(&c, HOST_VERSION);
 	put_u32(&c, b->closed);
 	put_u64(&c, 0);
-	put_bytes(&c, b->disk_uuid, 16);
-	put_bytes(&c, b->instance, 16);
-	put_u64(&c, b->beat);
-	put_u64(&c, b->log_seq);
-	put_bytes(&c, b->id.machine, 16);
-	put_bytes(&c, b->id.boot, 16);
-	put_bytes(&c, b->id.name, HOST_NAME_MAX);
-	/* Zeros in blocks of earlier versions, which ignore them. */
-	put_u64(&c, b->id.pid);
-	put_u64(&c, b->id.start);
-	put_u64(&c, b->id.pid_ns);
-	put_u64(&c, b->id.time_ns);
-	put_u64(&c, b->wall_ns);
+	move_block(&c, &copy, true);
 	crc = crc64_nvme(0, buf, 512);
 	memcpy((uint8_t *)buf + 16, &crc, 8);
 }
@@ -78,21 +85,8 @@ host_decode(const void *buf, size_t len, struct host_block *ret_block)
 	version = take_u32(&c);
 	closed = take_u32(&c);
 	crc = take_u64(&c);
-	sum = crc64_nvme(0, buf, 16);
-	sum = crc64_nvme(sum, zero16, 8);
-	sum = crc64_nvme(sum, p + 24, 512 - 24);
-	take_bytes(&c, b.disk_uuid, 16);
-	take_bytes(&c, b.instance, 16);
-	b.beat = take_u64(&c);
-	b.log_seq = take_u64(&c);
-	take_bytes(&c, b.id.machine, 16);
-	take_bytes(&c, b.id.boot, 16);
-	take_bytes(&c, b.id.name, HOST_NAME_MAX);
-	b.id.pid = take_u64(&c);
-	b.id.start = take_u64(&c);
-	b.id.pid_ns = take_u64(&c);
-	b.id.time_ns = take_u64(&c);
-	b.wall_ns = take_u64(&c);
+	sum = crc64_nvme_without(0, buf, 512, 16);
+	move_block(&c, &b, false);
 	if (sum != crc || c.bad || version != HOST_VERSION || closed > 1 || !name_ok(b.id.name))
 		return -EBADMSG;
 	b.closed = closed;

@@ -13,7 +13,6 @@
 #include "extent/disk/sync.h"
 #include "base/advice.h"
 #include "base/clock.h"
-#include "base/hex.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -21,28 +20,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define UUID_TEXT 37
 #define ZERO_STEP ((uint64_t)64 << 20)
 
 /* ---- marks ---- */
 
 static void
-uuid_text(char text[UUID_TEXT], const uint8_t uuid[16])
-{
-	static const uint8_t group[] = { 4, 2, 2, 2, 6 };
-
-	for (size_t i = 0; i < sizeof group; i++) {
-		hex_write(text, uuid, group[i]);
-		text += 2 * group[i];
-		uuid += group[i];
-		*text++ = i + 1 < sizeof group ? '-' : 0;
-	}
-}
-
-static void
 mark_of(const uint8_t *disk_uuid, const char *name, char text[FILE_MARK_MAX])
 {
-	uuid_text(text, disk_uuid);
+	uuid_write(text, disk_uuid);
 	snprintf(text + UUID_TEXT - 1, FILE_MARK_MAX - UUID_TEXT + 1, " %s", name);
 }
 
@@ -153,8 +138,8 @@ disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, siz
 	if (h->there && memcmp(h->seen.disk_uuid, d->sb.disk_uuid, 16) != 0) {
 		char block[UUID_TEXT], super[UUID_TEXT];
 
-		uuid_text(block, h->seen.disk_uuid);
-		uuid_text(super, d->sb.disk_uuid);
+		uuid_write(block, h->seen.disk_uuid);
+		uuid_write(super, d->sb.disk_uuid);
 		disk_refuse(err, err_len, -EINVAL, "%s: superblocks and host block are of two disks (%s, %s)",
 			    d->name, super, block);
 		advice_add(err, err_len, ADVICE_HOST_OF_ANOTHER, &(struct advice_values){ .path = d->path });

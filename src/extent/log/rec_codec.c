@@ -348,12 +348,34 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 static uint64_t
 block_crc(const void *buf, size_t len, const uint8_t nonce[16])
 {
-	static const uint8_t zero8[8];
-	uint64_t crc = RULE_LOG_NONCE ? crc64_nvme(0, nonce, 16) : 0;
+	_Static_assert(BLOCK_CRC_OFF + 8 == BLOCK_HEAD_BYTES, "the CRC is at the end of the head");
+	return crc64_nvme_without(RULE_LOG_NONCE ? crc64_nvme(0, nonce, 16) : 0, buf, len, BLOCK_CRC_OFF);
+}
 
-	crc = crc64_nvme(crc, buf, BLOCK_CRC_OFF);
-	crc = crc64_nvme(crc, zero8, 8);
-	return crc64_nvme(crc, (const uint8_t *)buf + BLOCK_HEAD_BYTES, len - BLOCK_HEAD_BYTES);
+/* Moves the fields after the version, up to the CRC. Returns the bits that have to be 0. */
+static uint64_t
+move_block_head(struct cur *c, struct block_head *h, bool puts)
+{
+	uint16_t kind = puts ? (uint16_t)h->kind : 0;
+	uint64_t zero[3] = { 0 };
+	uint32_t zero32 = 0;
+
+	MOVE(c, kind, puts);
+	h->kind = kind;
+	MOVE(c, h->len_bytes, puts);
+	MOVE(c, h->used_bytes, puts);
+	MOVE(c, h->record_nr, puts);
+	MOVE(c, zero32, puts);
+	MOVE(c, h->epoch, puts);
+	MOVE(c, h->seq, puts);
+	MOVE(c, h->lap, puts);
+	MOVE(c, h->pos, puts);
+	MOVE(c, h->prev_crc, puts);
+	MOVE(c, h->flushed_upto, puts);
+	MOVE(c, h->new_epoch, puts);
+	MOVE(c, h->new_nonce, puts);
+	MOVE(c, zero, puts);
+	return zero32 | zero[0] | zero[1] | zero[2];
 }
 
 void
@@ -365,24 +387,8 @@ block_seal(void *buf, struct block_head *h, const uint8_t nonce[16])
 	      h->len_bytes <= FMT_BLOCK_MAX);
 	put_u32(&c, BLOCK_MAGIC);
 	put_u16(&c, FMT_VERSION);
-	put_u16(&c, (uint16_t)h->kind);
-	put_u32(&c, h->len_bytes);
-	put_u32(&c, h->used_bytes);
-	put_u32(&c, h->record_nr);
-	put_u32(&c, 0);
-	put_u64(&c, h->epoch);
-	put_u64(&c, h->seq);
-	put_u64(&c, h->lap);
-	put_u64(&c, h->pos);
-	put_u64(&c, h->prev_crc);
-	put_u64(&c, h->flushed_upto);
-	put_u64(&c, h->new_epoch);
-	put_bytes(&c, h->new_nonce, 16);
-	put_u64(&c, 0);
-	put_u64(&c, 0);
-	put_u64(&c, 0);
-	put_u64(&c, 0);
-	check(c.p == (uint8_t *)buf + BLOCK_HEAD_BYTES);
+	move_block_head(&c, h, true);
+	check(c.p == (uint8_t *)buf + BLOCK_CRC_OFF);
 	memset((uint8_t *)buf + h->used_bytes, 0, h->len_bytes - h->used_bytes);
 	h->crc64 = block_crc(buf, h->len_bytes, nonce);
 	memcpy((uint8_t *)buf + BLOCK_CRC_OFF, &h->crc64, 8);
@@ -399,42 +405,16 @@ block_peek(const void *buf)
 	return magic == BLOCK_MAGIC && len && len % FMT_ALIGN == 0 && len <= FMT_BLOCK_MAX ? len : 0;
 }
 
-/* The fields in front of the CRC, as they stand there.  Returns the bits that have to be 0. */
-static uint64_t
-take_head(struct cur *c, struct block_head *h, uint16_t *ret_version)
-{
-	uint64_t zero;
-
-	*ret_version = take_u16(c);
-	h->kind = take_u16(c);
-	h->len_bytes = take_u32(c);
-	h->used_bytes = take_u32(c);
-	h->record_nr = take_u32(c);
-	zero = take_u32(c);
-	h->epoch = take_u64(c);
-	h->seq = take_u64(c);
-	h->lap = take_u64(c);
-	h->pos = take_u64(c);
-	h->prev_crc = take_u64(c);
-	h->flushed_upto = take_u64(c);
-	h->new_epoch = take_u64(c);
-	take_bytes(c, h->new_nonce, 16);
-	zero |= take_u64(c);
-	zero |= take_u64(c);
-	zero |= take_u64(c);
-	h->crc64 = take_u64(c);
-	return zero;
-}
-
 bool
 block_claims(const void *buf, struct block_head *ret_head)
 {
 	struct cur c = cursor(buf, FMT_ALIGN);
-	uint16_t version;
 
 	if (take_u32(&c) != BLOCK_MAGIC)
 		return false;
-	take_head(&c, ret_head, &version);
+	take_u16(&c);
+	move_block_head(&c, ret_head, false);
+	ret_head->crc64 = take_u64(&c);
 	return true;
 }
 
@@ -456,8 +436,9 @@ block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_he
 
 	if (len < FMT_ALIGN || take_u32(&c) != BLOCK_MAGIC)
 		return -ENOENT;
-	zero = take_head(&c, &h, &version);
-	crc = h.crc64;
+	version = take_u16(&c);
+	zero = move_block_head(&c, &h, false);
+	crc = take_u64(&c);
 	if (h.len_bytes > len || h.len_bytes > FMT_BLOCK_MAX || h.len_bytes % FMT_ALIGN ||
 	    h.used_bytes > h.len_bytes || h.used_bytes < BLOCK_HEAD_BYTES)
 		return -EBADMSG;
@@ -474,14 +455,25 @@ block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_he
 #define SNAP_MAGIC 0x4e534c47u /* "GLSN" */
 #define SNAP_CRC_OFF 72
 
-static uint64_t
-snap_crc(const void *buf, size_t len)
-{
-	static const uint8_t zero8[8];
-	uint64_t crc = crc64_nvme(0, buf, SNAP_CRC_OFF);
+_Static_assert(SNAP_CRC_OFF + 8 == SNAP_HEAD_BYTES, "the CRC is at the end of the head");
 
-	crc = crc64_nvme(crc, zero8, 8);
-	return crc64_nvme(crc, (const uint8_t *)buf + SNAP_HEAD_BYTES, len - SNAP_HEAD_BYTES);
+/* Moves the fields after the version, up to the CRC. Returns the bits that have to be 0. */
+static uint32_t
+move_snap_head(struct cur *c, struct snap_head *h, bool puts)
+{
+	uint32_t zero = 0;
+
+	MOVE(c, h->disk_uuid, puts);
+	MOVE(c, h->id, puts);
+	MOVE(c, h->index, puts);
+	MOVE(c, h->used_bytes, puts);
+	MOVE(c, h->record_nr, puts);
+	MOVE(c, h->next_bytes, puts);
+	MOVE(c, h->next_ext, puts);
+	MOVE(c, h->older_id, puts);
+	MOVE(c, h->older_nr, puts);
+	MOVE(c, zero, puts);
+	return zero;
 }
 
 void
@@ -492,20 +484,10 @@ snap_seal(void *buf, size_t len, struct snap_head *h)
 	check(h->used_bytes >= SNAP_HEAD_BYTES && h->used_bytes <= len);
 	put_u32(&c, SNAP_MAGIC);
 	put_u32(&c, FMT_VERSION);
-	put_bytes(&c, h->disk_uuid, 16);
-	put_u64(&c, h->id);
-	put_u32(&c, h->index);
-	put_u32(&c, h->used_bytes);
-	put_u32(&c, h->record_nr);
-	put_u32(&c, h->next_bytes);
-	put_u64(&c, h->next_ext);
-	put_u64(&c, h->older_id);
-	put_u32(&c, h->older_nr);
-	put_u32(&c, 0);
-	put_u64(&c, 0);
-	check(c.p == (uint8_t *)buf + SNAP_HEAD_BYTES);
+	move_snap_head(&c, h, true);
+	check(c.p == (uint8_t *)buf + SNAP_CRC_OFF);
 	memset((uint8_t *)buf + h->used_bytes, 0, len - h->used_bytes);
-	h->crc64 = snap_crc(buf, len);
+	h->crc64 = crc64_nvme_without(0, buf, len, SNAP_CRC_OFF);
 	memcpy((uint8_t *)buf + SNAP_CRC_OFF, &h->crc64, 8);
 }
 
@@ -520,18 +502,9 @@ snap_open(const void *buf, size_t len, struct snap_head *ret_head)
 	if (len < SNAP_HEAD_BYTES || take_u32(&c) != SNAP_MAGIC)
 		return -EBADMSG;
 	version = take_u32(&c);
-	take_bytes(&c, h.disk_uuid, 16);
-	h.id = take_u64(&c);
-	h.index = take_u32(&c);
-	h.used_bytes = take_u32(&c);
-	h.record_nr = take_u32(&c);
-	h.next_bytes = take_u32(&c);
-	h.next_ext = take_u64(&c);
-	h.older_id = take_u64(&c);
-	h.older_nr = take_u32(&c);
-	zero = take_u32(&c);
+	zero = move_snap_head(&c, &h, false);
 	crc = take_u64(&c);
-	h.crc64 = snap_crc(buf, len);
+	h.crc64 = crc64_nvme_without(0, buf, len, SNAP_CRC_OFF);
 	if (h.crc64 != crc || version < fmt_oldest || version > FMT_VERSION || zero ||
 	    h.used_bytes < SNAP_HEAD_BYTES || h.used_bytes > len)
 		return -EBADMSG;

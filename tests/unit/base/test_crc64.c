@@ -125,6 +125,21 @@ test_large(void **state)
 }
 
 static void
+test_without(void **state)
+{
+	uint8_t buf[100], zeroed[100];
+
+	for (size_t i = 0; i < sizeof buf; i++)
+		buf[i] = (uint8_t)(i * 7 + 1);
+	for (size_t at = 0; at + 8 <= sizeof buf; at++) {
+		memcpy(zeroed, buf, sizeof buf);
+		memset(zeroed + at, 0, 8);
+		assert_true(crc64_nvme_without(5, buf, sizeof buf, at) ==
+			    crc64_nvme(5, zeroed, sizeof zeroed));
+	}
+}
+
+static void
 test_combine(void **state)
 {
 	for (int i = 0; i < PATHS; i++) {
@@ -231,9 +246,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_known), cmocka_unit_test(test_lengths),
-		cmocka_unit_test(test_large), cmocka_unit_test(test_combine),
-		cmocka_unit_test(test_speed), cmocka_unit_test(test_upper_halves),
+		cmocka_unit_test(test_known),        cmocka_unit_test(test_lengths),
+		cmocka_unit_test(test_large),        cmocka_unit_test(test_without),
+		cmocka_unit_test(test_combine),      cmocka_unit_test(test_speed),
+		cmocka_unit_test(test_upper_halves),
 	};
 	const char *s = getenv("SEED");
 	int r;
