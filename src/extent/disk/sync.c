@@ -94,6 +94,12 @@ sync_is_unreadable(int error)
 }
 
 bool
+sync_is_lost(int error)
+{
+	return error == -EBADMSG || sync_is_unreadable(error);
+}
+
+bool
 sync_is_no_room(int error)
 {
 	return error == -ENOSPC || error == -EDQUOT || error == -EFBIG;

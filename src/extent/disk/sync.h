@@ -25,6 +25,8 @@ int sync_error(int res, size_t len);
 int sync_write_error(int res, size_t len, bool is_last);
 /* Returns true if a read failed because of a bad sector, and not for lack of a resource. */
 bool sync_is_unreadable(int error);
+/* Returns true if what was read is lost: damaged (-EBADMSG), or unreadable. Another error may pass. */
+bool sync_is_lost(int error);
 /* Returns true if the error means that there was no space: a full device, a quota, or a limit on the size of
  * files. */
 bool sync_is_no_room(int error);

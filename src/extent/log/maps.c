@@ -58,7 +58,7 @@ maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r)
 	}
 	if (e == 0)
 		return 0;
-	if (e != -EBADMSG && !sync_is_unreadable(e))
+	if (!sync_is_lost(e))
 		return refuse(rp, e, "%s: a map cannot be read: %s", rp->vol->disk.name, strerror(-e));
 	return note(rp, key, len, e);
 }

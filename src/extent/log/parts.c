@@ -56,6 +56,25 @@ has_owner(const struct tree *t, const uint8_t *key, const struct rec *r)
 							  BODY_MANIFEST, key + 1, key_index(key));
 }
 
+const struct rec *
+bucket_of_key(const struct tree *t, const uint8_t *key, size_t len)
+{
+	size_t bucket_len = (size_t)((const uint8_t *)memchr(key, 0, len) - key);
+	uint8_t bucket[1 + STORE_BUCKET_MAX];
+
+	memcpy(bucket, key, bucket_len);
+	bucket[0] = KEY_BUCKET;
+	return tree_get(t, bucket, bucket_len);
+}
+
+bool
+has_bucket(const struct tree *t, const uint8_t *key, size_t len, const struct rec *r)
+{
+	const struct rec *b = r ? bucket_of_key(t, key, len) : NULL;
+
+	return b && model_is_of(r->version, b->version);
+}
+
 /* Returns the part to which a chunk belongs; NULL: the record is no chunk of a part, or the index lacks the part. */
 static const struct rec *
 part_of_chunk(const struct tree *t, const struct rec_view *v)

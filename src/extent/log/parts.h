@@ -15,6 +15,13 @@ bool object_names_part(const struct tree *t, const uint8_t *upload_key, size_t l
  * writer. */
 bool has_owner(const struct tree *t, const uint8_t *key, const struct rec *r);
 
+/* Returns the record of the bucket of an object's, upload's or attributes' key; NULL: there is no such bucket. Called by a
+ * thread that reads the index. */
+const struct rec *bucket_of_key(const struct tree *t, const uint8_t *key, size_t len);
+/* Returns true if the record r of an upload or of attributes belongs to the bucket of this name that exists, and not to an
+ * earlier one. r NULL: false. Called by a thread that reads the index. */
+bool has_bucket(const struct tree *t, const uint8_t *key, size_t len, const struct rec *r);
+
 /* The object, or the part of an upload in progress, to which a record belongs. */
 struct owner {
 	bool is_object, is_part; /* both false: the owner is unknown */

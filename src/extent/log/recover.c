@@ -154,20 +154,6 @@ find_space(struct replay *rp)
 
 /* ---- chunks without an owner ---- */
 
-/* The bucket that an upload or attributes are of: is it there, and did they come behind it? */
-static bool
-has_bucket(const struct vol *vol, const uint8_t *key, size_t len, const struct rec *r)
-{
-	const uint8_t *nul = memchr(key, 0, len);
-	uint8_t bucket[1 + STORE_BUCKET_MAX];
-	const struct rec *b;
-
-	memcpy(bucket, key, (size_t)(nul - key));
-	bucket[0] = KEY_BUCKET;
-	b = tree_find(vol->tree, bucket, (size_t)(nul - key));
-	return b && model_is_of(r->version, b->version);
-}
-
 /* The leftover of a bucket: one such record brings the removal of all. */
 static int
 collect_of_bucket(struct replay *rp, const uint8_t *key, size_t len, const struct rec *r)
@@ -196,7 +182,7 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	uint32_t index;
 
 	if (key_is_upload(key[0]) || key[0] == KEY_BATTRS)
-		return has_bucket(rp->vol, key, len, r) ? 0 : collect_of_bucket(rp, key, len, r);
+		return has_bucket(rp->vol->tree, key, len, r) ? 0 : collect_of_bucket(rp, key, len, r);
 	if (has_owner(rp->vol->tree, key, r))
 		return 0;
 	index = key_index(key);

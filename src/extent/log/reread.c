@@ -30,13 +30,6 @@ reread_fini(struct vol *vol)
 	sync_free(vol->reread.buf);
 }
 
-/* Damaged, or a bad sector: gone for good.  Anything else may pass. */
-static bool
-is_lost(int error)
-{
-	return error == -EBADMSG || sync_is_unreadable(error);
-}
-
 static void found(struct vol *vol, unsigned what, int error, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
@@ -71,7 +64,7 @@ read_supers(struct vol *vol, struct ring *r)
 	for (int copy = 0; copy < 2; copy++) {
 		int e = disk_check_super(&vol->disk, r, copy);
 
-		if (!is_lost(e))
+		if (!sync_is_lost(e))
 			continue;
 		found(vol, REREAD_SUPER, e, "superblock copy %d", copy);
 		e = disk_mend_super(&vol->disk, r, copy);
@@ -273,7 +266,7 @@ read_on(struct vol *vol, struct ring *r)
 	case OLDER:
 		e = chain_block(vol, r);
 		/* Another one came meanwhile, and this is the older one now. */
-		if (is_lost(e) && ref_of(vol, rr->step)->id != rr->bad_snapshot) {
+		if (sync_is_lost(e) && ref_of(vol, rr->step)->id != rr->bad_snapshot) {
 			rr->bad_snapshot = ref_of(vol, rr->step)->id;
 			found(vol, REREAD_SNAPSHOT, e, "snapshot %llu, block %llu,",
 			      (unsigned long long)rr->bad_snapshot, (unsigned long long)rr->index);
@@ -281,12 +274,12 @@ read_on(struct vol *vol, struct ring *r)
 		break;
 	case LOG:
 		e = log_piece(vol, r);
-		if (is_lost(e))
+		if (sync_is_lost(e))
 			found(vol, REREAD_LOG, e, "the log at offset %llu", (unsigned long long)rr->pos.pos);
 		break;
 	}
 	/* What has passed is tried once more. */
-	if (e == 1 || (e < 0 && !is_lost(e)))
+	if (e == 1 || (e < 0 && !sync_is_lost(e)))
 		return;
 	if (rr->step == LOG) {
 		atomic_fetch_add(&rr->ended, 1);

@@ -275,16 +275,10 @@ slots_published(struct vol *vol)
 	     c = c->next) {
 		struct slot_name n = commit_name(c);
 		struct store_key k;
-		const uint8_t *nul;
 
 		if (c->is_gc || !n.at || !slots_has(&sl->watched, name_place(&n)))
 			continue;
-		nul = memchr(n.at, 0, n.len);
-		k = (struct store_key){ .bucket = (const char *)n.at,
-					.key = (const char *)nul + 1,
-					.bucket_len = (uint16_t)(nul - n.at),
-					.key_len = (uint16_t)(n.at + n.len - nul - 1),
-					.copies = n.has_two ? 2 : 1 };
+		k = name_key(&n);
 		sl->changed(sl->cookie, &k);
 	}
 }

@@ -55,6 +55,19 @@ slot_name(const uint8_t *key, size_t len)
 	return (struct slot_name){ 0 };
 }
 
+/* Returns the name as a key, which refers to its bytes. */
+static inline struct store_key
+name_key(const struct slot_name *n)
+{
+	const uint8_t *nul = memchr(n->at, 0, n->len);
+
+	return (struct store_key){ .bucket = (const char *)n->at,
+				   .key = (const char *)nul + 1,
+				   .bucket_len = (uint16_t)(nul - n->at),
+				   .key_len = (uint16_t)(n->at + n->len - nul - 1),
+				   .copies = n->has_two ? 2 : 1 };
+}
+
 static inline unsigned
 name_place(const struct slot_name *n)
 {

@@ -169,13 +169,6 @@ empty_index(struct replay *rp)
 	return e;
 }
 
-/* Damaged, or a bad sector: gone for good.  Anything else may pass. */
-static bool
-is_lost(int error)
-{
-	return error == -EBADMSG || sync_is_unreadable(error);
-}
-
 /* What is in the log comes to it. */
 static int
 no_memory(struct replay *rp)
@@ -199,7 +192,7 @@ find_older(struct replay *rp)
 	e = older->id ? walk(rp, older, &vol->snap.space[1], false, &named) : 0;
 	if (e == 0)
 		return 0;
-	if (!is_lost(e))
+	if (!sync_is_lost(e))
 		return refuse(rp, e, "%s: cannot read snapshot %llu: %s", vol->disk.name,
 			      (unsigned long long)older->id, strerror(-e));
 	report(rp->rep, "%s: the older snapshot %llu %s and is given up", vol->disk.name,
@@ -217,7 +210,7 @@ snapshots_load(struct replay *rp)
 	bool named;
 	int e = walk(rp, &snap[0], &vol->snap.space[0], true, &named);
 
-	if (is_lost(e) && snap[1].id) {
+	if (sync_is_lost(e) && snap[1].id) {
 		/* The one before is as good, and the log goes back to it. */
 		report(rp->rep, "%s: snapshot %llu %s; starting from the one before", vol->disk.name,
 		       (unsigned long long)snap[0].id, e == -EBADMSG ? "is damaged" : "cannot be read");

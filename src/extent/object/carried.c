@@ -19,13 +19,8 @@ key_of(const struct put_int *pi)
 {
 	const uint8_t *key = pi->is_part ? pi->upload_key : pi->key;
 	struct slot_name n = slot_name(key, pi->is_part ? pi->upload_key_len : pi->key_len);
-	const uint8_t *nul = memchr(n.at, 0, n.len);
 
-	return (struct store_key){ .bucket = (const char *)n.at,
-				   .key = (const char *)nul + 1,
-				   .bucket_len = (uint16_t)(nul - n.at),
-				   .key_len = (uint16_t)(n.at + n.len - nul - 1),
-				   .copies = n.has_two ? 2 : 1 };
+	return name_key(&n);
 }
 
 int

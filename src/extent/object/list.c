@@ -145,9 +145,7 @@ slice(struct store_list *ls, struct list_int *li)
 static bool
 bucket_born(const struct store_list *ls, struct list_int *li, bool *ret_has_two)
 {
-	uint8_t key[1 + STORE_BUCKET_MAX];
-	int len = key_bucket(key, ls->bucket, ls->bucket_len);
-	const struct rec *r = len < 0 ? NULL : tree_get(li->vol->tree, key, (size_t)len);
+	const struct rec *r = bucket_find(li->port, ls->bucket, ls->bucket_len);
 
 	if (!r)
 		return false;

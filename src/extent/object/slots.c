@@ -5,6 +5,8 @@
  */
 #include "extent/object/object.h"
 
+#include "extent/log/parts.h"
+
 #include "base/check.h"
 
 #include <errno.h>
@@ -102,13 +104,10 @@ set_at(struct store_walk *w, const struct slot_name *n)
 static bool
 give(struct store_walk *w, const struct slot_name *n)
 {
-	const uint8_t *nul = memchr(n->at, 0, n->len);
-	struct store_key k = { .bucket = (const char *)w->at, .copies = n->has_two ? 2 : 1 };
+	struct store_key k;
 
 	set_at(w, n);
-	k.bucket_len = (uint16_t)(nul - n->at);
-	k.key = k.bucket + k.bucket_len + 1;
-	k.key_len = (uint16_t)(n->len - k.bucket_len - 1);
+	k = name_key(&(struct slot_name){ w->at, n->len, n->has_two });
 	return w->key(w, &k);
 }
 
@@ -132,20 +131,6 @@ follow(struct along *a, const struct tree_cursor *c)
 		a->there = i < FOLLOW_STEPS ? tree_next(&a->c) : tree_seek(&a->c, c->key, c->key_len, false);
 	}
 	return a->there && r == 0 ? a->c.rec : NULL;
-}
-
-/* Is an upload there, and of the bucket that is there now? */
-static bool
-has_upload(const struct tree *t, const char *key, size_t len, const struct rec *r)
-{
-	uint8_t bucket[1 + STORE_BUCKET_MAX];
-	size_t n = (size_t)((const char *)memchr(key, 0, len) - key);
-	const struct rec *b;
-
-	memcpy(bucket, key, n);
-	bucket[0] = KEY_BUCKET;
-	b = r ? tree_get(t, bucket, n) : NULL;
-	return b && model_is_of(r->version, b->version);
 }
 
 static bool
@@ -178,10 +163,12 @@ uploads_differ(const struct tree *t, const struct tree *other, const struct alon
 	for (bool here = true;
 	     here && c.key_len == name_len + CHUNK_ID_BYTES && memcmp(c.key, up->c.key, name_len) == 0;
 	     here = tree_next(&c)) {
-		if (!has_upload(t, c.key, c.key_len, c.rec))
+		const uint8_t *key = (const uint8_t *)c.key;
+
+		if (!has_bucket(t, key, c.key_len, c.rec))
 			continue;
-		if (!has_upload(other, c.key, c.key_len, tree_get(other, c.key, c.key_len)) ||
-		    parts_differ(t, other, (const uint8_t *)c.key + name_len))
+		if (!has_bucket(other, key, c.key_len, tree_get(other, key, c.key_len)) ||
+		    parts_differ(t, other, key + name_len))
 			return true;
 	}
 	return false;

@@ -21,14 +21,8 @@
 int
 upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct rec **ret_rec)
 {
-	const uint8_t *nul = memchr(upload_key, 0, len);
-	size_t bucket_len = (size_t)(nul - upload_key);
-	uint8_t bucket[1 + STORE_BUCKET_MAX];
-	const struct rec *b;
+	const struct rec *b = bucket_of_key(vol->tree, upload_key, len);
 
-	memcpy(bucket, upload_key, bucket_len);
-	bucket[0] = KEY_BUCKET;
-	b = tree_get(vol->tree, bucket, bucket_len);
 	if (!b)
 		return -ENXIO;
 	*ret_rec = tree_get(vol->tree, upload_key, len);
