@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deletes, other attributes, and the records of buckets.  The leader decides; here is only the hand-over.  On
- * the port's thread.
+ * Deletes, other attributes, uploads made and aborted, and the records of buckets.  The leader decides; here is only the
+ * hand-over.  On the port's thread.
  */
 #include "extent/object/object.h"
 
@@ -12,83 +12,120 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct del_int {
-	struct store_del *del;
+/* One change, in the private bytes of its operation. */
+struct change_int {
+	struct store_op *op;
 	struct commit c;
 	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX];
 };
-_Static_assert(sizeof(struct del_int) <= STORE_PRIV_DEL, "STORE_PRIV_DEL is too small");
+_Static_assert(sizeof(struct change_int) <= STORE_PRIV_DEL, "STORE_PRIV_DEL is too small");
+_Static_assert(sizeof(struct change_int) <= STORE_PRIV_UPLOAD, "STORE_PRIV_UPLOAD is too small");
 
 static void
 on_done(struct commit *c)
 {
-	struct store_op *op = &container_of(c, struct del_int, c)->del->op;
+	struct store_op *op = container_of(c, struct change_int, c)->op;
 
 	free(c->job);
 	op->result = c->result;
 	op->done(op);
 }
 
-static struct del_int *
-begin(struct extent_port *p, struct store_op *op, enum commit_kind kind)
+static struct change_int *
+begin_in(struct extent_port *p, struct store_op *op, unsigned char *priv, enum commit_kind kind)
 {
-	struct store_del *del = container_of(op, struct store_del, op);
-	struct del_int *di = (struct del_int *)del->priv;
+	struct change_int *ci = (struct change_int *)priv;
 
 	op->port = &p->base;
 	op->result = 0;
-	di->del = del;
-	di->c = (struct commit){ .kind = kind, .finished = on_done, .state = CS_DATA_DONE };
-	return di;
+	ci->op = op;
+	ci->c = (struct commit){ .kind = kind, .finished = on_done, .state = CS_DATA_DONE };
+	return ci;
+}
+
+static struct change_int *
+begin(struct extent_port *p, struct store_op *op, enum commit_kind kind)
+{
+	return begin_in(p, op, container_of(op, struct store_del, op)->priv, kind);
 }
 
 static int
-hand_over(struct extent_port *p, struct del_int *di, int key_len)
+hand_over(struct extent_port *p, struct change_int *ci, int key_len)
 {
-	di->c.view.key = di->key;
-	di->c.view.key_len = (uint16_t)key_len;
+	ci->c.view.key = ci->key;
+	ci->c.view.key_len = (uint16_t)key_len;
 	if (disk_failed(&p->vp.vol->disk)) {
-		free(di->c.job);
+		free(ci->c.job);
 		return -EROFS;
 	}
-	commit_submit(&p->vp, &di->c);
+	commit_submit(&p->vp, &ci->c);
 	return 0;
+}
+
+/* Hands over a change in a bucket. key_len: of ci->key, or the error of making it. */
+static int
+hand_over_in(struct extent_port *p, struct change_int *ci, const struct store_key *k, int key_len)
+{
+	if (key_len < 0)
+		return key_len;
+	ci->c.bucket_key = ci->bucket_key;
+	ci->c.bucket_key_len = (uint16_t)key_bucket(ci->bucket_key, k->bucket, k->bucket_len);
+	return hand_over(p, ci, key_len);
 }
 
 int
 extent_delete(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
-	struct del_int *di = begin(p, op, COMMIT_DELETE);
-	int len = key_object(di->key, &c->key);
+	struct change_int *ci = begin(p, op, COMMIT_DELETE);
 
-	if (len < 0)
-		return len;
-	di->c.bucket_key = di->bucket_key;
-	di->c.bucket_key_len = (uint16_t)key_bucket(di->bucket_key, c->key.bucket, c->key.bucket_len);
 	if (c->pre)
-		di->c.pre = *c->pre;
-	di->c.view.op = REC_DELETE;
-	return hand_over(p, di, len);
+		ci->c.pre = *c->pre;
+	ci->c.view.op = REC_DELETE;
+	return hand_over_in(p, ci, &c->key, key_object(ci->key, &c->key));
 }
 
 int
 extent_set_attrs(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
-	struct del_int *di = begin(p, op, COMMIT_ATTRS);
-	int len = key_object(di->key, &c->key);
+	struct change_int *ci = begin(p, op, COMMIT_ATTRS);
 
-	if (len < 0)
-		return len;
-	di->c.bucket_key = di->bucket_key;
-	di->c.bucket_key_len = (uint16_t)key_bucket(di->bucket_key, c->key.bucket, c->key.bucket_len);
-	di->c.view.op = REC_PUT;
-	di->c.want_version = c->version;
-	di->c.attrs = c->attrs;
-	di->c.attrs_len = c->attrs_len;
-	return hand_over(p, di, len);
+	ci->c.view.op = REC_PUT;
+	ci->c.want_version = c->version;
+	ci->c.attrs = c->attrs;
+	ci->c.attrs_len = c->attrs_len;
+	return hand_over_in(p, ci, &c->key, key_object(ci->key, &c->key));
+}
+
+int
+extent_create_upload(struct store_port *sp, const struct store_change *c, struct store_op *op)
+{
+	struct store_upload *u = container_of(op, struct store_upload, op);
+	struct extent_port *p = extent_port(sp);
+	struct change_int *ci = begin_in(p, op, u->priv, COMMIT_UPLOAD_MAKE);
+
+	extent_new_id(p->vp.vol, u->id);
+	ci->c.view.op = REC_PUT;
+	ci->c.view.body = BODY_NONE;
+	ci->c.view.mtime_ns = clock_wall_ns();
+	ci->c.view.attrs = c->attrs;
+	ci->c.view.attrs_len = c->attrs_len;
+	return hand_over_in(p, ci, &c->key, key_upload(ci->key, &c->key, u->id));
+}
+
+int
+extent_abort_upload(struct store_port *sp, const struct store_change *c, struct store_op *op)
+{
+	struct store_upload *u = container_of(op, struct store_upload, op);
+	struct extent_port *p = extent_port(sp);
+	struct change_int *ci = begin_in(p, op, u->priv, COMMIT_UPLOAD_ABORT);
+	int len = key_upload(ci->key, &c->key, c->id);
+
+	ci->c.view.op = REC_DELETE;
+	ci->c.job = len < 0 ? NULL : gc_upload_job(c->id, NULL, 0);
+	return len < 0 || ci->c.job ? hand_over_in(p, ci, &c->key, len) : -ENOSPC;
 }
 
 /* The records that hang on the version of a bucket's: its attributes, and its bound. */
@@ -100,7 +137,7 @@ struct bucket_also {
 static void
 on_bucket(struct commit *c)
 {
-	struct store_op *op = &container_of(c, struct del_int, c)->del->op;
+	struct store_op *op = container_of(c, struct change_int, c)->op;
 
 	if (c->also)
 		free(container_of(c->also, struct bucket_also, c[0]));
@@ -113,9 +150,9 @@ static int
 bucket_begin(struct extent_port *p, const struct store_change *sc, enum commit_kind kind, uint32_t also_nr,
 	     struct store_op *op, struct commit **ret_c)
 {
-	struct del_int *di = begin(p, op, kind);
+	struct change_int *ci = begin(p, op, kind);
 	struct bucket_also *also = NULL;
-	int len = key_bucket(di->key, sc->key.bucket, sc->key.bucket_len);
+	int len = key_bucket(ci->key, sc->key.bucket, sc->key.bucket_len);
 
 	if (len >= 0 && disk_failed(&p->vp.vol->disk))
 		len = -EROFS;
@@ -123,9 +160,9 @@ bucket_begin(struct extent_port *p, const struct store_change *sc, enum commit_k
 		len = -EAGAIN;
 	if (len < 0)
 		return len;
-	di->c.finished = on_bucket;
-	di->c.also = also ? also->c : NULL;
-	di->c.view = (struct rec_view){ .op = REC_PUT, .key = di->key, .key_len = (uint16_t)len };
+	ci->c.finished = on_bucket;
+	ci->c.also = also ? also->c : NULL;
+	ci->c.view = (struct rec_view){ .op = REC_PUT, .key = ci->key, .key_len = (uint16_t)len };
 	for (uint32_t i = 0; i < also_nr; i++) {
 		struct commit *a = &also->c[i];
 
@@ -134,9 +171,9 @@ bucket_begin(struct extent_port *p, const struct store_change *sc, enum commit_k
 				      .is_also = true,
 				      .also = i + 1 < also_nr ? a + 1 : NULL };
 		a->view.key = also->key[i];
-		a->view.key_len = (uint16_t)key_battrs(also->key[i], di->key, (size_t)len, i);
+		a->view.key_len = (uint16_t)key_battrs(also->key[i], ci->key, (size_t)len, i);
 	}
-	*ret_c = &di->c;
+	*ret_c = &ci->c;
 	return 0;
 }
 
@@ -191,30 +228,30 @@ int
 extent_gate_bucket(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
-	struct del_int *di = begin(p, op, c->gate == GATE_OPEN ? COMMIT_GATE_OPEN : COMMIT_GATE_CLOSE);
-	int len = key_bucket(di->key, c->key.bucket, c->key.bucket_len);
+	struct change_int *ci = begin(p, op, c->gate == GATE_OPEN ? COMMIT_GATE_OPEN : COMMIT_GATE_CLOSE);
+	int len = key_bucket(ci->key, c->key.bucket, c->key.bucket_len);
 
 	if (len < 0)
 		return len;
-	di->c.is_bare = c->gate == GATE_CLOSE_BARE;
-	di->c.view.op = REC_DELETE;
-	return hand_over(p, di, len);
+	ci->c.is_bare = c->gate == GATE_CLOSE_BARE;
+	ci->c.view.op = REC_DELETE;
+	return hand_over(p, ci, len);
 }
 
 int
 extent_delete_bucket(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
-	struct del_int *di = begin(p, op, COMMIT_BUCKET_REMOVE);
-	int len = key_bucket(di->key, c->key.bucket, c->key.bucket_len);
+	struct change_int *ci = begin(p, op, COMMIT_BUCKET_REMOVE);
+	int len = key_bucket(ci->key, c->key.bucket, c->key.bucket_len);
 
 	if (len < 0)
 		return len;
-	di->c.view.op = REC_DELETE;
-	di->c.job = gc_bucket_job(di->key + 1, c->key.bucket_len);
-	if (!di->c.job)
+	ci->c.view.op = REC_DELETE;
+	ci->c.job = gc_bucket_job(ci->key + 1, c->key.bucket_len);
+	if (!ci->c.job)
 		return -ENOSPC;
-	return hand_over(p, di, len);
+	return hand_over(p, ci, len);
 }
 
 const struct rec *

@@ -12,7 +12,6 @@
 #include "extent/disk/rules.h"
 #include "extent/log/decide.h"
 #include "extent/log/parts.h"
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -47,85 +46,6 @@ extent_upload_stat(struct store_port *sp, const struct store_look *l, struct sto
 	if (l->cap && r->attrs_len)
 		memcpy(l->attrs, rec_attrs(r), r->attrs_len < l->cap ? r->attrs_len : l->cap);
 	return stat_finished(p, st, 0);
-}
-
-/* ---- begin and abort ---- */
-
-struct upload_int {
-	struct store_upload *u;
-	struct commit c;
-	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
-	uint8_t key[KEY_BYTES_MAX];
-};
-_Static_assert(sizeof(struct upload_int) <= STORE_PRIV_UPLOAD, "STORE_PRIV_UPLOAD is too small");
-
-static void
-on_done(struct commit *c)
-{
-	struct store_op *op = &container_of(c, struct upload_int, c)->u->op;
-
-	free(c->job);
-	op->result = c->result;
-	op->done(op);
-}
-
-static int
-submit(struct extent_port *p, struct store_upload *u, const struct store_change *c, const uint8_t *id,
-       enum commit_kind kind)
-{
-	struct upload_int *ui = (struct upload_int *)u->priv;
-	int len = key_upload(ui->key, &c->key, id);
-
-	if (len < 0)
-		return len;
-	u->op.port = &p->base;
-	u->op.result = 0;
-	ui->u = u;
-	ui->c = (struct commit){ .kind = kind, .finished = on_done, .state = CS_DATA_DONE };
-	ui->c.bucket_key = ui->bucket_key;
-	ui->c.bucket_key_len = (uint16_t)key_bucket(ui->bucket_key, c->key.bucket, c->key.bucket_len);
-	ui->c.view.key = ui->key;
-	ui->c.view.key_len = (uint16_t)len;
-	return disk_failed(&p->vp.vol->disk) ? -EROFS : 0;
-}
-
-int
-extent_create_upload(struct store_port *sp, const struct store_change *c, struct store_op *op)
-{
-	struct store_upload *u = container_of(op, struct store_upload, op);
-	struct extent_port *p = extent_port(sp);
-	struct upload_int *ui = (struct upload_int *)u->priv;
-	int e;
-
-	extent_new_id(p->vp.vol, u->id);
-	e = submit(p, u, c, u->id, COMMIT_UPLOAD_MAKE);
-	if (e < 0)
-		return e;
-	ui->c.view.op = REC_PUT;
-	ui->c.view.body = BODY_NONE;
-	ui->c.view.mtime_ns = clock_wall_ns();
-	ui->c.view.attrs = c->attrs;
-	ui->c.view.attrs_len = c->attrs_len;
-	commit_submit(&p->vp, &ui->c);
-	return 0;
-}
-
-int
-extent_abort_upload(struct store_port *sp, const struct store_change *c, struct store_op *op)
-{
-	struct store_upload *u = container_of(op, struct store_upload, op);
-	struct extent_port *p = extent_port(sp);
-	struct upload_int *ui = (struct upload_int *)u->priv;
-	int e = submit(p, u, c, c->id, COMMIT_UPLOAD_ABORT);
-
-	if (e < 0)
-		return e;
-	ui->c.view.op = REC_DELETE;
-	ui->c.job = gc_upload_job(c->id, NULL, 0);
-	if (!ui->c.job)
-		return -ENOSPC;
-	commit_submit(&p->vp, &ui->c);
-	return 0;
 }
 
 /* ---- completion ---- */
