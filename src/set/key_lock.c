@@ -2,7 +2,8 @@
 /* Implements the key locks of a set; see key_lock.h. */
 #include "set/key_lock.h"
 
-#include "set/map/disk_table.h"
+#include "store/key_copy.h"
+
 #include "base/check.h"
 
 #include <errno.h>
@@ -17,9 +18,9 @@ struct held_key {
 	struct held_key *next;
 	struct list queue; /* entries of struct set_hold; the first entry has the lock */
 	struct watcher *watchers;
-	bool is_open; /* true: the key is in doubt */
-	uint16_t bucket_len, key_len;
-	char name[]; /* bucket name, followed by the object key */
+	bool is_open;         /* true: the key is in doubt */
+	struct store_key key; /* stored in name[] */
+	char name[];
 };
 
 /* A wait until the current holder of a key releases the key. Linked in the list of this key. w: wait of the
@@ -78,9 +79,7 @@ lock(struct set_holds *hs, const struct store_key *k, struct held_key ***ret_lin
 	struct held_key **link = &sh->chain[hash / SHARDS % CHAINS];
 
 	pthread_mutex_lock(&sh->lock);
-	while (*link && ((*link)->bucket_len != k->bucket_len || (*link)->key_len != k->key_len ||
-			 memcmp((*link)->name, k->bucket, k->bucket_len) != 0 ||
-			 memcmp((*link)->name + k->bucket_len, k->key, k->key_len) != 0))
+	while (*link && !key_same_name(&(*link)->key, k))
 		link = &(*link)->next;
 	*ret_link = link;
 	return sh;
@@ -107,10 +106,8 @@ set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h)
 			pthread_mutex_unlock(&sh->lock);
 			return -ENOMEM;
 		}
-		*hk = (struct held_key){ .bucket_len = k->bucket_len, .key_len = k->key_len };
+		*hk = (struct held_key){ .key = key_copy(hk->name, k) };
 		list_init(&hk->queue);
-		memcpy(hk->name, k->bucket, k->bucket_len);
-		memcpy(hk->name + k->bucket_len, k->key, k->key_len);
 		*link = hk;
 		sh->nr++;
 	}
@@ -140,11 +137,7 @@ static void
 give_away(struct set_holds *hs, struct set_hold *h, bool is_open)
 {
 	struct held_key *hk = h->key, **link;
-	struct store_key k = { .bucket = hk->name,
-			       .key = hk->name + hk->bucket_len,
-			       .bucket_len = hk->bucket_len,
-			       .key_len = hk->key_len };
-	struct shard *sh = lock(hs, &k, &link);
+	struct shard *sh = lock(hs, &hk->key, &link);
 	struct watcher *watchers = hk->watchers;
 	struct list *l;
 	int error;
@@ -209,7 +202,7 @@ watch_shard(struct shard *sh, const char *bucket, size_t len, struct merge_wait 
 		for (struct held_key *hk = sh->chain[i]; r == 0 && hk; hk = hk->next) {
 			struct watcher *one;
 
-			if (hk->bucket_len != len || memcmp(hk->name, bucket, len) != 0)
+			if (hk->key.bucket_len != len || memcmp(hk->name, bucket, len) != 0)
 				continue;
 			one = hk->is_open ? NULL : malloc(sizeof *one);
 			if (!one) {

@@ -3,6 +3,7 @@
 #include "set/key_op.h"
 
 #include "set/replicas.h"
+#include "store/key_copy.h"
 
 #include <errno.h>
 #include <string.h>
@@ -11,9 +12,7 @@ void
 key_op_init(struct key_op *ko, struct set_port *p, const struct store_key *k)
 {
 	ko->port = p;
-	ko->key = *k;
-	ko->key.bucket = memcpy(ko->name, k->bucket, k->bucket_len);
-	ko->key.key = memcpy(ko->name + k->bucket_len, k->key, k->key_len);
+	ko->key = key_copy(ko->name, k);
 }
 
 static void

@@ -2,6 +2,7 @@
 /* Collects the keys that change while their slots are sent to another engine; see rebalance.h. */
 #include "set/map/set_rules.h"
 #include "set/mover.h"
+#include "store/key_copy.h"
 
 #include "base/check.h"
 
@@ -68,14 +69,6 @@ hash(const struct store_key *k)
 	       (uint32_t)crc64_nvme(0, k->key, k->key_len);
 }
 
-static bool
-is_key(const struct move_key *have, const struct store_key *k)
-{
-	return have->bucket_len == k->bucket_len && have->key_len == k->key_len &&
-	       have->copies == k->copies && memcmp(have->name, k->bucket, k->bucket_len) == 0 &&
-	       memcmp(have->name + k->bucket_len, k->key, k->key_len) == 0;
-}
-
 void
 move_note(struct mover *m, const struct store_key *k)
 {
@@ -85,7 +78,7 @@ move_note(struct mover *m, const struct store_key *k)
 	pthread_mutex_lock(&ch->lock);
 	check(ch->keys);
 	list = &ch->keys->list[hash(k) % MOVE_KEY_LISTS];
-	for (at = *list; at && !is_key(at, k);)
+	for (at = *list; at && !(key_same_name(&at->key, k) && at->key.copies == k->copies);)
 		at = at->next;
 	if (!at && ch->keys->nr < KEYS_MAX)
 		at = malloc(sizeof *at + k->bucket_len + k->key_len);
@@ -94,11 +87,7 @@ move_note(struct mover *m, const struct store_key *k)
 	if (!at) {
 		ch->no_memory = true;
 	} else if (list) {
-		at->bucket_len = k->bucket_len;
-		at->key_len = k->key_len;
-		at->copies = k->copies;
-		memcpy(at->name, k->bucket, k->bucket_len);
-		memcpy(at->name + k->bucket_len, k->key, k->key_len);
+		at->key = key_copy(at->name, k);
 		at->next = *list;
 		*list = at;
 		ch->keys->nr++;

@@ -3,6 +3,7 @@
 #include "set/map/set_rules.h"
 #include "set/mover.h"
 #include "set/replicas.h"
+#include "store/key_copy.h"
 
 #include "base/buf.h"
 #include "base/check.h"
@@ -14,9 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#ifndef WALK_KEYS
-#define WALK_KEYS 256 /* number of keys in one page of a scan */
-#endif
 /* longest idle time, in ns, for which later sends may make up by exceeding the rate */
 #define PACE_AHEAD_NS (100 * NS_PER_MS)
 #define PACE_ASK_NS (100 * NS_PER_MS) /* longest wait, in ns, before the rate is read again */
@@ -33,7 +31,7 @@ struct move_sender {
 		struct mover *m;
 		struct store_port *from, *to;
 		bool is_busy;
-		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
+		char name[KEY_NAME_MAX];
 	} send[MOVE_SENDS];
 	int sending;
 	int error; /* most important error of the sends so far; 0: no error */
@@ -163,11 +161,7 @@ note_rotten(struct mover *m, const struct store_key *k)
 
 	if (!one)
 		return;
-	one->bucket_len = k->bucket_len;
-	one->key_len = k->key_len;
-	one->copies = k->copies;
-	memcpy(one->name, k->bucket, k->bucket_len);
-	memcpy(one->name + k->bucket_len, k->key, k->key_len);
+	one->key = key_copy(one->name, k);
 	one->next = sn->rotten;
 	sn->rotten = one;
 	sn->rotten_nr++;
@@ -207,14 +201,9 @@ on_sent(struct store_op *op)
 static void
 set_key(struct move_send *ms, struct mover *m, const struct store_key *k)
 {
-	memcpy(ms->name, k->bucket, k->bucket_len);
-	memcpy(ms->name + k->bucket_len, k->key, k->key_len);
-	memset(&ms->s, 0, offsetof(struct store_send, key));
-	ms->s = (struct store_send){ .op.done = on_sent,
-				     .key = { ms->name, ms->name + k->bucket_len, k->bucket_len, k->key_len,
-					      k->copies },
-				     .buf = ms->s.buf,
-				     .pace = pace };
+	ms->s = (struct store_send){
+		.op.done = on_sent, .key = key_copy(ms->name, k), .buf = ms->s.buf, .pace = pace
+	};
 	ms->m = m;
 }
 
@@ -258,57 +247,27 @@ move_sends_end(struct mover *m)
 
 /* ---- walking ---- */
 
-/* A page of the keys of an engine, during a scan. */
-struct walk {
-	struct store_walk w;
-	int nr;
-	struct {
-		uint16_t bucket_len, key_len;
-		uint8_t copies;
-		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
-	} key[WALK_KEYS];
-};
-
-static bool
-on_key(struct store_walk *w, const struct store_key *k)
-{
-	struct walk *wk = container_of(w, struct walk, w);
-
-	wk->key[wk->nr].bucket_len = k->bucket_len;
-	wk->key[wk->nr].key_len = k->key_len;
-	wk->key[wk->nr].copies = k->copies;
-	memcpy(wk->key[wk->nr].name, k->bucket, k->bucket_len);
-	memcpy(wk->key[wk->nr].name + k->bucket_len, k->key, k->key_len);
-	return ++wk->nr < WALK_KEYS;
-}
-
 int
 move_walk(struct mover *m, int of, struct store_port *from, struct store_port *to,
 	  const struct store_slots *slots)
 {
 	struct move_sender *sn = m->sender;
 	struct store_port *p = move_port(m, of);
-	struct walk *wk = calloc(1, sizeof *wk);
-	int r = wk ? 0 : -EAGAIN;
+	struct key_page *kp = calloc(1, sizeof *kp);
+	int r;
 
-	if (!wk)
-		return r;
-	wk->w.slots = slots;
-	wk->w.key = on_key;
+	if (!kp)
+		return -EAGAIN;
+	kp->w.slots = slots;
 	do {
-		wk->nr = 0;
-		r = p->ops->member->walk(p, &wk->w);
-		for (int i = 0; r >= 0 && i < wk->nr; i++) {
-			struct store_key k = { wk->key[i].name, wk->key[i].name + wk->key[i].bucket_len,
-					       wk->key[i].bucket_len, wk->key[i].key_len, wk->key[i].copies };
-
-			send_key(m, from, to, &k);
-		}
+		r = key_page_next(kp, p);
+		for (int i = 0; r >= 0 && i < kp->nr; i++)
+			send_key(m, from, to, &kp->at[i].key);
 		move_turn(m);
 		if (move_is_to_end(m))
 			r = -EINTR;
-	} while (r >= 0 && wk->w.more && !(sn->error && sn->error != -EBADMSG && sn->error != -EAGAIN));
-	free(wk);
+	} while (r >= 0 && kp->w.more && !(sn->error && sn->error != -EBADMSG && sn->error != -EAGAIN));
+	free(kp);
 	return r < 0 ? r : 0;
 }
 
@@ -336,9 +295,7 @@ move_send_changed(struct mover *m, int from, int to, bool *ret_lost)
 		return -EAGAIN;
 	for (int i = 0; i < MOVE_KEY_LISTS; i++) {
 		for (const struct move_key *k = keys->list[i]; k; k = k->next)
-			send_key(m, move_port(m, from), move_port(m, to),
-				 &(struct store_key){ k->name, k->name + k->bucket_len, k->bucket_len,
-						      k->key_len, k->copies });
+			send_key(m, move_port(m, from), move_port(m, to), &k->key);
 	}
 	move_keys_free(keys);
 	return move_sends_end(m);
@@ -356,29 +313,27 @@ on_hold(struct msg *msg)
  * uploads in progress. No other function repairs parts of uploads, because no reader reads them. Returns the
  * number of repaired records, or -errno. */
 static int
-mend_key(struct mover *m, int first, const struct move_key *rotten)
+mend_key(struct mover *m, int first, const struct store_key *k)
 {
 	struct move_sender *sn = m->sender;
 	struct set *s = m->set;
-	struct store_key k = { rotten->name, rotten->name + rotten->bucket_len, rotten->bucket_len,
-			       rotten->key_len, rotten->copies };
 	struct move_send *ms = &sn->send[0];
 	int second, r;
 
 	sn->hold = (struct set_hold){ .mb = &m->mb, .go = on_hold };
 	sn->has_hold = false;
-	r = set_hold(set_key_locks(s), &k, &sn->hold);
+	r = set_hold(set_key_locks(s), k, &sn->hold);
 	if (r < 0)
 		return r;
 	while (r == 0 && !sn->has_hold)
 		move_turn(m);
-	second = set_secondary(s, &k);
+	second = set_secondary(s, k);
 	r = -ENODATA;
-	if (!set_is_open(&sn->hold) && set_primary(s, &k) == first && second != SET_NOWHERE &&
+	if (!set_is_open(&sn->hold) && set_primary(s, k) == first && second != SET_NOWHERE &&
 	    second != first && !set_has_failed(s, second)) {
 		struct store_port *whole = move_port(m, second), *damaged = move_port(m, first);
 
-		set_key(ms, m, &k);
+		set_key(ms, m, k);
 		ms->s.is_repair = true;
 		r = STORE_DO(m->user, &ms->s.op, whole->ops->member->send(whole, damaged, &ms->s));
 	}
@@ -393,14 +348,14 @@ move_end_rotten(struct mover *m, int first, bool mends)
 	bool any = false;
 
 	for (struct move_key *k = sn->rotten, *next; k; k = next) {
-		int r = mends && !move_is_to_end(m) ? mend_key(m, first, k) : 0;
+		int r = mends && !move_is_to_end(m) ? mend_key(m, first, &k->key) : 0;
 
 		next = k->next;
 		if (r > 0) {
 			any = true;
 			set_count(m->set, COUNT_REPAIRED);
 			log_note("something damaged in bucket %.*s was rewritten from its other copy",
-				 k->bucket_len, k->name);
+				 k->key.bucket_len, k->key.bucket);
 		}
 		free(k);
 	}

@@ -25,9 +25,8 @@
 /* A key in a list of keys, with the link of the list. */
 struct move_key {
 	struct move_key *next;
-	uint16_t bucket_len, key_len;
-	uint8_t copies;
-	char name[]; /* bucket name, followed by the object key */
+	struct store_key key; /* stored in name[] */
+	char name[];
 };
 
 /* number of hash lists in a set of keys */

@@ -4,6 +4,7 @@
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
+#include "store/key_copy.h"
 #include "store/own_buf.h"
 #include "store/user.h"
 #define LOG_MODULE "store"
@@ -16,54 +17,31 @@
 
 /* State of the comparison of a primary and a secondary (M21): a page of the keys that differ. */
 struct aligner {
-	struct store_walk w;
+	struct key_page page;
 	struct store_slots slots, damaged;
-	int nr;
-	struct {
-		uint16_t bucket_len, key_len;
-		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
-	} key[64];
 	struct store_send send;
 	struct buf buf;
 	uint64_t changes;
 };
-
-static bool
-on_different(struct store_walk *w, const struct store_key *k)
-{
-	struct aligner *a = container_of(w, struct aligner, w);
-
-	a->key[a->nr].bucket_len = k->bucket_len;
-	a->key[a->nr].key_len = k->key_len;
-	memcpy(a->key[a->nr].name, k->bucket, k->bucket_len);
-	memcpy(a->key[a->nr].name + k->bucket_len, k->key, k->key_len);
-	return ++a->nr < (int)(sizeof a->key / sizeof *a->key);
-}
 
 /* Pushes one page of differing keys. A key that cannot be read at the primary stays unchanged at the
  * secondary, which is then not in sync. */
 static int
 align_page(struct start *s, struct aligner *a, struct store_user *user, struct store_port *walked)
 {
-	int e;
+	int e = key_page_next(&a->page, walked);
 
-	a->nr = 0;
-	e = s->ops->walk(walked, &a->w);
-	for (int i = 0; e >= 0 && i < a->nr; i++) {
-		struct store_key k = { .bucket = a->key[i].name,
-				       .key = a->key[i].name + a->key[i].bucket_len,
-				       .bucket_len = a->key[i].bucket_len,
-				       .key_len = a->key[i].key_len,
-				       .copies = 2 };
+	for (int i = 0; e >= 0 && i < a->page.nr; i++) {
+		const struct store_key *k = &a->page.at[i].key;
 
 		memset(&a->send, 0, sizeof a->send);
-		a->send.key = k;
+		a->send.key = *k;
 		a->send.buf = &a->buf;
 		e = STORE_DO(user, &a->send.op,
 			     s->ops->send(store_user_port(user, 0), store_user_port(user, 1), &a->send));
 		a->changes += a->send.changes;
 		if (e == -EBADMSG || e == -ENOSPC) {
-			slots_add(&a->damaged, store_place(&k));
+			slots_add(&a->damaged, store_place(k));
 			e = 0;
 		}
 	}
@@ -80,12 +58,11 @@ align_pair(struct start *s, struct aligner *a, struct disk *first, struct disk *
 	for (int i = 0; e == 0 && i < 2; i++) {
 		struct store_port *p = store_user_port(user, i);
 
-		a->w = (struct store_walk){ .slots = &a->slots,
-					    .differs_from = store_user_port(user, !i),
-					    .key = on_different };
+		a->page.w =
+			(struct store_walk){ .slots = &a->slots, .differs_from = store_user_port(user, !i) };
 		do
 			e = align_page(s, a, user, p);
-		while (e == 0 && a->w.more);
+		while (e == 0 && a->page.w.more);
 	}
 	store_user_free(user);
 	return e;

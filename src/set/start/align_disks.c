@@ -4,6 +4,7 @@
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
+#include "store/key_copy.h"
 #include "store/user.h"
 
 #include <errno.h>
@@ -41,43 +42,19 @@ align_buckets(struct start *s)
  * assigned to other disks, and begin empty: therefore records of these slots are removed that another disk
  * has from an interrupted move. */
 struct leftovers {
-	struct store_walk w;
+	struct key_page page;
 	struct store_slots slots;
-	int nr;
-	struct {
-		uint16_t bucket_len, key_len;
-		uint8_t copies;
-		char name[STORE_BUCKET_MAX + STORE_KEY_MAX];
-	} key[64];
 };
-
-static bool
-on_leftover(struct store_walk *w, const struct store_key *k)
-{
-	struct leftovers *l = container_of(w, struct leftovers, w);
-
-	l->key[l->nr].bucket_len = k->bucket_len;
-	l->key[l->nr].key_len = k->key_len;
-	l->key[l->nr].copies = k->copies;
-	memcpy(l->key[l->nr].name, k->bucket, k->bucket_len);
-	memcpy(l->key[l->nr].name + k->bucket_len, k->key, k->key_len);
-	return ++l->nr < (int)(sizeof l->key / sizeof *l->key);
-}
 
 static int
 drop_page(struct start *s, struct leftovers *l, struct store_user *user)
 {
 	struct store_port *p = store_user_port(user, 0);
 	struct store_send *send = calloc(1, sizeof *send);
-	int e = send ? 0 : -ENOMEM;
+	int e = send ? key_page_next(&l->page, p) : -ENOMEM;
 
-	l->nr = 0;
-	if (e == 0)
-		e = s->ops->walk(p, &l->w);
-	for (int i = 0; e >= 0 && i < l->nr; i++) {
-		memset(send, 0, sizeof *send);
-		send->key = (struct store_key){ l->key[i].name, l->key[i].name + l->key[i].bucket_len,
-						l->key[i].bucket_len, l->key[i].key_len, l->key[i].copies };
+	for (int i = 0; e >= 0 && i < l->page.nr; i++) {
+		*send = (struct store_send){ .key = l->page.at[i].key };
 		e = STORE_DO(user, &send->op, s->ops->send(NULL, p, send));
 	}
 	free(send);
@@ -96,8 +73,7 @@ drop_leftovers(struct start *s)
 		if (!s->disk[i].st || !s->ops->walk)
 			continue;
 		memset(l, 0, sizeof *l);
-		l->w.slots = &l->slots;
-		l->w.key = on_leftover;
+		l->page.w.slots = &l->slots;
 		for (int k = 0; k < STORE_SLOT_NR; k++) {
 			if (s->table.home[k] != s->disk[i].number)
 				slots_add(&l->slots, (unsigned)k);
@@ -109,7 +85,7 @@ drop_leftovers(struct start *s)
 			break;
 		do
 			e = drop_page(s, l, user);
-		while (e == 0 && l->w.more);
+		while (e == 0 && l->page.w.more);
 		store_user_free(user);
 	}
 	free(l);
