@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes the attributes and the quota of a bucket in a set of several engines; see bucket_change.h. */
+/* Changes the attributes and the quota of a bucket; see bucket_change.h. */
 #include "set/bucket_change.h"
 
 #include "model/quota.h"
@@ -58,8 +58,6 @@ set_bucket_set_attrs(struct store_port *sp, const struct store_change *sc, struc
 	struct set_port *p = set_port(sp);
 	struct change *c;
 
-	if (port_engines(p) == 1)
-		return through_apply(p, sc, op);
 	c = change_new(p, op, sc, set_attrs_next);
 	if (!c)
 		return -EAGAIN;
@@ -105,8 +103,6 @@ set_bucket_set_quota(struct store_port *sp, const struct store_change *sc, struc
 	struct set_port *p = set_port(sp);
 	struct change *c;
 
-	if (port_engines(p) == 1)
-		return through_apply(p, sc, op);
 	c = change_new(p, op, sc, set_quota_next);
 	if (!c)
 		return -EAGAIN;

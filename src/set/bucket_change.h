@@ -130,11 +130,6 @@ int change_gate_at(struct change *c, enum store_gate gate);
  * engine the change ends. Returns the result of the engine's start function (store.h). */
 int change_open_next(struct change *c);
 
-/* ---- bucket_through.c ---- */
-
-/* Makes a change of a bucket in a set of one engine. Returns the result of a start function (store.h). */
-int through_apply(struct set_port *p, const struct store_change *sc, struct store_op *op);
-
 /* ---- bucket_remove.c ---- */
 
 /* Starts to close the gate on the next engine; r: result on the previous engine. When all gates are closed

@@ -68,10 +68,6 @@ change_copies(struct change *c, int r)
 	}
 	if (c->is_over && c->touched)
 		set_note_missed(port_set(c->port), c->name, c->len, true, 0);
-	/* The bucket may have been removed in the meantime, because a set of one engine removes buckets
-	 * without the map change lock. */
-	if (c->is_over && c->result == -ENXIO)
-		c->result = -EAGAIN;
 	return started;
 }
 

@@ -60,7 +60,7 @@ set_look_bucket(struct store_port *sp, const struct store_look *l, struct store_
 	struct attrs_look *al;
 	int r;
 
-	if (l->kind == LOOK_BUCKET || port_engines(p) == 1)
+	if (l->kind == LOOK_BUCKET)
 		return e->ops->look(e, l, op);
 	al = malloc(sizeof *al);
 	if (!al)

@@ -156,14 +156,6 @@ set_bucket_create(struct store_port *sp, const struct store_change *sc, struct s
 	}
 	if ((copies ? copies : by_default) > 1 && !set_has_pairs(port_set(p)))
 		return set_pair_first(p, sc, op);
-	if (port_engines(p) == 1 && !copies) {
-		struct store_change made = *sc;
-
-		made.act = ACT_MAKE_BUCKET;
-		made.copies = by_default;
-		made.ctime_ns = change_birth_time(port_set(p));
-		return through_apply(p, &made, op);
-	}
 	c = change_new(p, op, sc, create_over);
 	if (!c)
 		return -EAGAIN;

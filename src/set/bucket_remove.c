@@ -156,8 +156,6 @@ set_bucket_delete(struct store_port *sp, const struct store_change *sc, struct s
 	 * (M31). */
 	if (RULE_GATE_ALL_PRESENT && set_misses_some(port_set(p)))
 		return -ENODEV;
-	if (port_engines(p) == 1)
-		return through_apply(p, sc, op);
 	c = change_new(p, op, sc, delete_over);
 	if (!c)
 		return -EAGAIN;

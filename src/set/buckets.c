@@ -28,7 +28,6 @@ struct set_buckets {
 	/* number of removals since the start, including removals that were only begun */
 	_Atomic uint64_t removed;
 	_Atomic uint64_t last_made_ns; /* creation time of the newest bucket, in ns since 1970 */
-	_Atomic int through;           /* number of changes in flight that do not hold the map change lock */
 };
 
 /* ---- life ---- */
@@ -50,7 +49,6 @@ set_buckets_free(struct set_buckets *b)
 {
 	if (!b)
 		return;
-	check(!atomic_load(&b->through));
 	pthread_mutex_destroy(&b->lock);
 	free(b->missed);
 	free(b);
@@ -115,8 +113,8 @@ set_note_missed(struct set *s, const char *name, size_t len, bool is_there, uint
 	pthread_mutex_lock(&b->lock);
 	m = place(b, name, len, &is_found);
 	if (!is_found && b->nr == b->cap) {
-		/* No memory is reserved for an entry, because this change does not hold the map change
-		 * lock. The change gets no entry. */
+		/* Another change has used the reserved memory. */
+		check(!RULE_ONE_CHANGE);
 		pthread_mutex_unlock(&b->lock);
 		return;
 	}
@@ -161,28 +159,6 @@ uint64_t
 set_buckets_removed(const struct set *s)
 {
 	return atomic_load(&s->buckets->removed);
-}
-
-void
-set_begin_through(struct set *s)
-{
-	int before = atomic_fetch_add(&s->buckets->through, 1);
-
-	check(before >= 0);
-}
-
-void
-set_end_through(struct set *s)
-{
-	int before = atomic_fetch_sub(&s->buckets->through, 1);
-
-	check(before > 0);
-}
-
-int
-set_through_nr(const struct set *s)
-{
-	return atomic_load(&s->buckets->through);
 }
 
 uint64_t

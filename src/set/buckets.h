@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * buckets - the record of a set about changes of buckets. It contains the changes that engines out of service
- * have missed, the number of removals, and the number of changes in flight without the map change lock. The
- * record has a separate lock, and calls no other module under this lock. Any thread may call these functions,
- * unless stated otherwise.
+ * buckets - the record of a set about changes of buckets: the changes that engines out of service have missed,
+ * and the number of removals. The record has a separate lock, and calls no other module under this lock. Any
+ * thread may call these functions, unless stated otherwise.
  */
 #ifndef GANTRY_SET_BUCKETS_H
 #define GANTRY_SET_BUCKETS_H
@@ -34,13 +33,6 @@ bool set_has_missed(struct set *s, int engine, const char *name, size_t len, boo
 void set_note_removed(struct set *s);
 /* Returns the number of calls of set_note_removed(). */
 uint64_t set_buckets_removed(const struct set *s);
-
-/* Notes that a change without the map change lock begins. */
-void set_begin_through(struct set *s);
-/* Notes that a change without the map change lock has ended. */
-void set_end_through(struct set *s);
-/* Returns the number of changes in flight without the map change lock. */
-int set_through_nr(const struct set *s);
 
 /* Returns the creation time of a new bucket, in ns since 1970. A start distinguishes buckets of one name only
  * by this time (M32). The function returns each time only once in a process, because two buckets could

@@ -4,7 +4,6 @@
 #include "set/mover.h"
 
 #include "model/quota.h"
-#include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -12,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-#define THROUGH_NS (10 * NS_PER_S)
 
 /* Returns a number for a new disk. Within one start no number is given to two disks, so data that was written
  * with a number since the start refers to one disk. */
@@ -114,7 +111,6 @@ static int
 attach_all(struct mover *m, struct store *st, int number)
 {
 	struct set *s = m->set;
-	uint64_t until = clock_ns() + THROUGH_NS;
 	int r;
 
 	set_add_engine(s, st, number);
@@ -122,14 +118,6 @@ attach_all(struct mover *m, struct store *st, int number)
 	if (r < 0)
 		return disk_say(m->said, sizeof m->said, r, "not every core could use %s: %s", m->path,
 				strerror(-r));
-	/*
-	 * Changes of buckets take the map change lock from now on. The loop waits for changes that began
-	 * earlier without the lock.
-	 */
-	while (set_through_nr(s) && clock_ns() < until)
-		move_turn(m);
-	if (set_through_nr(s))
-		return disk_say(m->said, sizeof m->said, -EAGAIN, "changes of buckets do not end; try again");
 	return 0;
 }
 

@@ -10,7 +10,8 @@
  *
  * Buckets and their attributes are on every engine; the first engine determines their state: a bucket is made
  * on the first engine last, and removed on the first engine first. Changes of buckets are made one after the
- * other, on any port. Lists of objects and uploads are merged. A set of one engine passes all calls through.
+ * other, on any port. Lists of objects and uploads are merged. A set of one engine passes calls for keys and lists
+ * through.
  *
  * Additional errors of bucket changes and lists, in a set of several engines:
  *   -EAGAIN     no memory now
