@@ -491,6 +491,7 @@ extent_apply(struct store_port *p, const struct store_change *c, struct store_op
 	};
 
 	check(c->act < sizeof apply / sizeof apply[0]);
+	op->port = p;
 	return apply[c->act](p, c, op);
 }
 
@@ -505,6 +506,7 @@ extent_look(struct store_port *p, const struct store_look *l, struct store_op *o
 		[LOOK_PUT] = extent_open_put,
 	};
 
+	op->port = p;
 	return l->is_second ? -ENODATA : look[l->kind](p, l, op);
 }
 

@@ -27,6 +27,16 @@ disk_look(const struct set *s, int engine, struct store_unit_info *ret_info)
 }
 
 void
+disk_look_unit(const struct set *s, int unit, struct store_unit_info *ret_info)
+{
+	const struct set_member *m = set_unit(s, unit);
+
+	*ret_info = (struct store_unit_info){ .name = m->path };
+	if (m->engine != SET_NOWHERE)
+		disk_look(s, m->engine, ret_info);
+}
+
+void
 disk_sizes(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX])
 {
 	struct store_unit_info info;
@@ -89,10 +99,9 @@ disk_has_left(const struct set *s, int unit)
 static bool
 is_written_so(const struct set *s, int unit, const char *which)
 {
-	struct store_unit_info info = { .name = set_unit(s, unit)->path };
+	struct store_unit_info info;
 
-	if (set_unit(s, unit)->engine != SET_NOWHERE)
-		disk_look(s, set_unit(s, unit)->engine, &info);
+	disk_look_unit(s, unit, &info);
 	return strcasecmp(set_unit(s, unit)->uuid, which) == 0 || path_same(info.name, which);
 }
 
@@ -131,10 +140,9 @@ disk_find(const struct set *s, const char *which)
 const char *
 disk_called(const struct set *s, int unit, char text[DISK_NAME_BYTES])
 {
-	struct store_unit_info info = { .name = set_unit(s, unit)->path };
+	struct store_unit_info info;
 
-	if (set_unit(s, unit)->engine != SET_NOWHERE)
-		disk_look(s, set_unit(s, unit)->engine, &info);
+	disk_look_unit(s, unit, &info);
 	return disk_name(text, set_unit(s, unit)->uuid, info.name);
 }
 
@@ -165,12 +173,11 @@ disks_say_out(const struct set *s, char *text, size_t len)
 	for (int i = 0; i < set_units(s); i++) {
 		int engine = set_unit(s, i)->engine;
 		bool is_missing = engine == SET_NOWHERE;
-		struct store_unit_info info = { .name = set_unit(s, i)->path };
+		struct store_unit_info info;
 
 		if (set_is_drained(s, i) || (!is_missing && !set_has_failed(s, engine)) || nr++)
 			continue;
-		if (!is_missing)
-			disk_look(s, engine, &info);
+		disk_look_unit(s, i, &info);
 		at = snprintf(
 			text, len, "disk %.120s %s%s%.60s", disk_name(name, set_unit(s, i)->uuid, info.name),
 			is_missing ? "is missing" : "has failed", info.reason[0] ? ": " : "", info.reason);

@@ -14,6 +14,8 @@
 int disk_unit_of(const struct set *s, int engine);
 /* Reads the state of an engine's disk. */
 void disk_look(const struct set *s, int engine, struct store_unit_info *ret_info);
+/* Reads the state of a unit's disk; of a disk without an engine only its path is known. */
+void disk_look_unit(const struct set *s, int unit, struct store_unit_info *ret_info);
 /* Returns the sizes of the members that are present, in bytes, by number in the placement map. */
 void disk_sizes(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX]);
 /* Returns the number of bytes that a drain of a disk would move: the used bytes, without the log and without

@@ -308,10 +308,7 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 	const struct set *s = set_of(st);
 	int engine = set_unit(s, unit)->engine;
 
-	if (engine != SET_NOWHERE)
-		store_unit_info(set_engine(s, engine), 0, ret_info);
-	else
-		*ret_info = (struct store_unit_info){ .name = set_unit(s, unit)->path };
+	disk_look_unit(s, unit, ret_info);
 	ret_info->uuid = set_unit(s, unit)->uuid;
 	ret_info->store_uuid = set_store_uuid(s);
 	disk_label(s, unit, ret_info->label);

@@ -59,7 +59,6 @@ extent_set_bucket_attrs(struct store_port *sp, const struct store_change *sc, st
 		return -EINVAL;
 	if (disk_failed(&p->vp.vol->disk))
 		return -EROFS;
-	op->port = &p->base;
 	bi->set = set;
 	for (uint32_t i = 0; i < BATTRS_NR; i++) {
 		struct commit *c = &bi->c[i];
@@ -93,7 +92,6 @@ extent_set_quota(struct store_port *sp, const struct store_change *sc, struct st
 		return bucket_len;
 	if (disk_failed(&p->vp.vol->disk))
 		return -EROFS;
-	op->port = &p->base;
 	bi->set = set;
 	*c = (struct commit){ .kind = COMMIT_BUCKET_ATTRS,
 			      .state = CS_DATA_DONE,
@@ -129,7 +127,7 @@ extent_bucket_get_attrs(struct store_port *sp, const struct store_look *l, struc
 	size_t key_len;
 
 	if (bucket_len < 0)
-		return stat_finished(p, st, -ENXIO);
+		return finish(op, -ENXIO);
 	st->version = 0;
 	st->max = usage_bound_of(NULL);
 	t = p->vp.vol->tree;
@@ -139,7 +137,7 @@ extent_bucket_get_attrs(struct store_port *sp, const struct store_look *l, struc
 	    memcmp(c.key, bucket, (size_t)bucket_len) == 0)
 		b = c.rec;
 	if (!b)
-		return stat_finished(p, st, -ENXIO);
+		return finish(op, -ENXIO);
 	st->ctime_ns = b->mtime_ns;
 	key_len = (size_t)key_battrs(key, bucket, (size_t)bucket_len, 0);
 	for (bool there = tree_seek(&c, key, key_len, false); there; there = tree_next(&c)) {
@@ -162,5 +160,5 @@ extent_bucket_get_attrs(struct store_port *sp, const struct store_look *l, struc
 		total += r->attrs_len;
 	}
 	st->attrs_len = total;
-	return stat_finished(p, st, 0);
+	return finish(op, 0);
 }

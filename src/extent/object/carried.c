@@ -41,7 +41,6 @@ extent_open_put(struct store_port *sp, const struct store_look *l, struct store_
 		return -EAGAIN;
 	oi->mem = oi->rec;
 	oi->vol = pi->vol;
-	op->port = &pi->port->base;
 	op->result = 0;
 	obj->size_bytes = v.size_bytes;
 	obj->version = v.version;

@@ -33,11 +33,10 @@ on_done(struct commit *c)
 }
 
 static struct change_int *
-begin_in(struct extent_port *p, struct store_op *op, unsigned char *priv, enum commit_kind kind)
+begin_in(struct store_op *op, unsigned char *priv, enum commit_kind kind)
 {
 	struct change_int *ci = (struct change_int *)priv;
 
-	op->port = &p->base;
 	op->result = 0;
 	ci->op = op;
 	ci->c = (struct commit){ .kind = kind, .finished = on_done, .state = CS_DATA_DONE };
@@ -45,9 +44,9 @@ begin_in(struct extent_port *p, struct store_op *op, unsigned char *priv, enum c
 }
 
 static struct change_int *
-begin(struct extent_port *p, struct store_op *op, enum commit_kind kind)
+begin(struct store_op *op, enum commit_kind kind)
 {
-	return begin_in(p, op, container_of(op, struct store_del, op)->priv, kind);
+	return begin_in(op, container_of(op, struct store_del, op)->priv, kind);
 }
 
 static int
@@ -78,7 +77,7 @@ int
 extent_delete(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
-	struct change_int *ci = begin(p, op, COMMIT_DELETE);
+	struct change_int *ci = begin(op, COMMIT_DELETE);
 
 	if (c->pre)
 		ci->c.pre = *c->pre;
@@ -90,7 +89,7 @@ int
 extent_set_attrs(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
-	struct change_int *ci = begin(p, op, COMMIT_ATTRS);
+	struct change_int *ci = begin(op, COMMIT_ATTRS);
 
 	ci->c.view.op = REC_PUT;
 	ci->c.want_version = c->version;
@@ -104,7 +103,7 @@ extent_create_upload(struct store_port *sp, const struct store_change *c, struct
 {
 	struct store_upload *u = container_of(op, struct store_upload, op);
 	struct extent_port *p = extent_port(sp);
-	struct change_int *ci = begin_in(p, op, u->priv, COMMIT_UPLOAD_MAKE);
+	struct change_int *ci = begin_in(op, u->priv, COMMIT_UPLOAD_MAKE);
 
 	extent_new_id(p->vp.vol, u->id);
 	ci->c.view.op = REC_PUT;
@@ -120,7 +119,7 @@ extent_abort_upload(struct store_port *sp, const struct store_change *c, struct 
 {
 	struct store_upload *u = container_of(op, struct store_upload, op);
 	struct extent_port *p = extent_port(sp);
-	struct change_int *ci = begin_in(p, op, u->priv, COMMIT_UPLOAD_ABORT);
+	struct change_int *ci = begin_in(op, u->priv, COMMIT_UPLOAD_ABORT);
 	int len = key_upload(ci->key, &c->key, c->id);
 
 	ci->c.view.op = REC_DELETE;
@@ -150,7 +149,7 @@ static int
 bucket_begin(struct extent_port *p, const struct store_change *sc, enum commit_kind kind, uint32_t also_nr,
 	     struct store_op *op, struct commit **ret_c)
 {
-	struct change_int *ci = begin(p, op, kind);
+	struct change_int *ci = begin(op, kind);
 	struct bucket_also *also = NULL;
 	int len = key_bucket(ci->key, sc->key.bucket, sc->key.bucket_len);
 
@@ -228,7 +227,7 @@ int
 extent_gate_bucket(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
-	struct change_int *ci = begin(p, op, c->gate == GATE_OPEN ? COMMIT_GATE_OPEN : COMMIT_GATE_CLOSE);
+	struct change_int *ci = begin(op, c->gate == GATE_OPEN ? COMMIT_GATE_OPEN : COMMIT_GATE_CLOSE);
 	int len = key_bucket(ci->key, c->key.bucket, c->key.bucket_len);
 
 	if (len < 0)
@@ -242,7 +241,7 @@ int
 extent_delete_bucket(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct extent_port *p = extent_port(sp);
-	struct change_int *ci = begin(p, op, COMMIT_BUCKET_REMOVE);
+	struct change_int *ci = begin(op, COMMIT_BUCKET_REMOVE);
 	int len = key_bucket(ci->key, c->key.bucket, c->key.bucket_len);
 
 	if (len < 0)
@@ -264,14 +263,6 @@ bucket_find(struct extent_port *p, const char *name, size_t len)
 }
 
 int
-stat_finished(struct extent_port *p, struct store_stat *st, int result)
-{
-	st->op.port = &p->base;
-	st->op.result = result;
-	return 1;
-}
-
-int
 extent_bucket_head(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct store_stat *st = container_of(op, struct store_stat, op);
@@ -279,9 +270,9 @@ extent_bucket_head(struct store_port *sp, const struct store_look *l, struct sto
 	const struct rec *r = bucket_find(p, l->key.bucket, l->key.bucket_len);
 
 	if (!r)
-		return stat_finished(p, st, -ENXIO);
+		return finish(op, -ENXIO);
 	st->ctime_ns = r->mtime_ns;
 	st->copies = rec_copies(r);
 	quota_fill_stat(p->vp.vol->quotas, l->key.bucket, l->key.bucket_len, st);
-	return stat_finished(p, st, 0);
+	return finish(op, 0);
 }

@@ -247,16 +247,12 @@ extent_list(struct store_port *sp, struct store_list *ls)
 	e = first_key(ls, li);
 	if (e < 0)
 		return e;
-	if (ls->bucket && !bucket_born(ls, li, &has_two)) {
-		ls->op.result = -ENXIO;
-		return 1;
-	}
+	if (ls->bucket && !bucket_born(ls, li, &has_two))
+		return finish(&ls->op, -ENXIO);
 	if (ls->bucket)
 		set_copies(li, has_two);
-	if (slice(ls, li)) {
-		ls->op.result = (int)li->given;
-		return 1;
-	}
+	if (slice(ls, li))
+		return finish(&ls->op, (int)li->given);
 	p->vp.io.inflight++;
 	mailbox_post(p->vp.mb, &ls->op.msg, on_turn);
 	return 0;

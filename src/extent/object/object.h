@@ -22,7 +22,7 @@ int extent_put_write(struct store_port *p, struct store_put *put, struct store_w
 int extent_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
 void extent_put_abort(struct store_port *p, struct store_put *put);
 
-/* ---- the changes of extent_apply(), one for each act ---- */
+/* ---- the changes of extent_apply(), one for each act; op->port is set ---- */
 
 int extent_delete(struct store_port *p, const struct store_change *c, struct store_op *op);
 int extent_set_attrs(struct store_port *p, const struct store_change *c, struct store_op *op);
@@ -37,7 +37,7 @@ int extent_make_bucket(struct store_port *p, const struct store_change *c, struc
 int extent_gate_bucket(struct store_port *p, const struct store_change *c, struct store_op *op);
 int extent_set_copies(struct store_port *p, const struct store_change *c, struct store_op *op);
 
-/* ---- the look-ups of extent_look(), one for each kind ---- */
+/* ---- the look-ups of extent_look(), one for each kind; op->port is set ---- */
 
 int extent_open(struct store_port *p, const struct store_look *l, struct store_op *op);
 int extent_open_part(struct store_port *p, const struct store_look *l, struct store_op *op);
@@ -69,6 +69,14 @@ void crc_blocks_fini(struct extent_port *p);
 
 /* ---- functions for the other files of this folder ---- */
 
+/* Completes an operation immediately: sets its result, and returns 1. */
+static inline int
+finish(struct store_op *op, int result)
+{
+	op->result = result;
+	return 1;
+}
+
 /* Returns true if the records r and `there` of two engines for one key are equal, except for the location of
  * their bytes. If the other engine has no record, `there` is NULL, and the result is false. Defined in
  * send_record.c. */
@@ -82,8 +90,6 @@ void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);
 void battrs_view(struct rec_view *v, const void *attrs, uint32_t attrs_len, uint32_t i);
 /* Returns the published record of a bucket; NULL: there is none. */
 const struct rec *bucket_find(struct extent_port *p, const char *name, size_t len);
-/* Completes a look-up immediately: sets the result of st, and returns 1. */
-int stat_finished(struct extent_port *p, struct store_stat *st, int result);
 /* Finds the published record of an upload. Returns 0; -ENXIO if the bucket does not exist; -ENOENT if the
  * bucket has no such upload. */
 int upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct rec **ret_rec);

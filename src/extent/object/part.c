@@ -90,17 +90,14 @@ extent_list_parts(struct store_port *sp, const struct store_look *l, struct stor
 
 	if (len < 0)
 		return len;
-	pl->op.port = &p->base;
 	pl->op.result = upload_find(p->vp.vol, key, (size_t)len, &r);
 	pl->more = false;
 	if (pl->op.result < 0)
 		return 1;
 	*li = (struct parts_int){ .port = p, .vol = p->vp.vol, .at = pl->after };
 	memcpy(li->id, l->id, CHUNK_ID_BYTES);
-	if (slice(pl, li)) {
-		pl->op.result = (int)li->given;
-		return 1;
-	}
+	if (slice(pl, li))
+		return finish(op, (int)li->given);
 	p->vp.io.inflight++;
 	mailbox_post(p->vp.mb, &pl->op.msg, on_turn);
 	return 0;

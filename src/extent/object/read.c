@@ -21,13 +21,6 @@
 _Static_assert(sizeof(struct obj_int) <= STORE_PRIV_OBJ, "STORE_PRIV_OBJ is too small");
 _Static_assert(sizeof(struct read_int) <= STORE_PRIV_READ, "STORE_PRIV_READ is too small");
 
-static int
-finished(struct store_op *op, int result)
-{
-	op->result = result;
-	return 1;
-}
-
 /* Opens what has that record, which is published. */
 static int
 open_record(struct store_obj *obj, struct vol *vol, struct rec *r)
@@ -46,7 +39,7 @@ open_record(struct store_obj *obj, struct vol *vol, struct rec *r)
 	obj->meta = rec_meta(r);
 	obj->part_nr = r->body == BODY_PARTS ? r->entry_nr : 0;
 	obj->is_open = true;
-	return finished(&obj->op, 0);
+	return finish(&obj->op, 0);
 }
 
 int
@@ -59,7 +52,6 @@ extent_open(struct store_port *sp, const struct store_look *l, struct store_op *
 	int len = key_object(key, &l->key);
 	struct rec *r;
 
-	obj->op.port = &p->base;
 	obj->is_open = false;
 	if (len < 0)
 		return len;
@@ -67,7 +59,7 @@ extent_open(struct store_port *sp, const struct store_look *l, struct store_op *
 	if (!r || !rec_is_there_now(r)) {
 		int blen = key_bucket(bucket, l->key.bucket, l->key.bucket_len);
 
-		return finished(&obj->op, tree_get(vol->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);
+		return finish(&obj->op, tree_get(vol->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);
 	}
 	return open_record(obj, vol, r);
 }
@@ -83,15 +75,14 @@ extent_open_part(struct store_port *sp, const struct store_look *l, struct store
 	int len = key_upload(key, &l->key, l->id), e;
 	struct rec *r;
 
-	obj->op.port = &p->base;
 	obj->is_open = false;
 	if (len < 0)
 		return len;
 	e = upload_find(vol, key, (size_t)len, &upload);
 	if (e < 0)
-		return finished(&obj->op, e);
+		return finish(&obj->op, e);
 	r = tree_get(vol->tree, key, (size_t)key_part(key, l->id, l->number));
-	return r ? open_record(obj, vol, r) : finished(&obj->op, -ENOENT);
+	return r ? open_record(obj, vol, r) : finish(&obj->op, -ENOENT);
 }
 
 void
@@ -395,12 +386,12 @@ extent_read(struct store_port *sp, struct store_obj *obj, struct store_read *rd,
 	if (oi->rec->body == BODY_INLINE) {
 		memcpy(buf->mem, rec_inline(oi->rec) + off, len);
 		if (crc64_nvme(0, buf->mem, len) != oi->rec->crc64)
-			return finished(&rd->op, -EBADMSG);
-		return finished(&rd->op, (int)len);
+			return finish(&rd->op, -EBADMSG);
+		return finish(&rd->op, (int)len);
 	}
 	if (locate(oi, off, &r, &seg_off) < 0) {
 		atomic_fetch_add_explicit(&oi->vol->disk.stats.crc_errors, 1, memory_order_relaxed);
-		return finished(&rd->op, -EBADMSG);
+		return finish(&rd->op, -EBADMSG);
 	}
 	memset(ri, 0, offsetof(struct read_int, x));
 	ri->port = p;

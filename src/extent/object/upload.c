@@ -40,12 +40,12 @@ extent_upload_stat(struct store_port *sp, const struct store_look *l, struct sto
 
 	e = len < 0 ? len : upload_find(p->vp.vol, key, (size_t)len, &r);
 	if (e < 0)
-		return stat_finished(p, st, e);
+		return finish(op, e);
 	st->ctime_ns = r->mtime_ns;
 	st->attrs_len = r->attrs_len;
 	if (l->cap && r->attrs_len)
 		memcpy(l->attrs, rec_attrs(r), r->attrs_len < l->cap ? r->attrs_len : l->cap);
-	return stat_finished(p, st, 0);
+	return finish(op, 0);
 }
 
 /* ---- completion ---- */
@@ -111,13 +111,6 @@ was_done(struct complete_int *ci)
 	object = rec_show(r);
 	return memcmp(po.ref->id, ci->id, CHUNK_ID_BYTES) == 0 &&
 	       model_was_done(ci->sc, &object, r->mtime_ns, r->entry_nr, &po.view);
-}
-
-static int
-finished(struct store_complete *sc, int result)
-{
-	sc->op.result = result;
-	return 1;
 }
 
 static void
@@ -228,7 +221,7 @@ complete(struct complete_int *ci)
 		e = 0;
 	if (e < 0 || sc->was_done) {
 		complete_free(ci);
-		return finished(sc, e);
+		return finish(&sc->op, e);
 	}
 	ci->refs = calloc(sc->part_nr, sizeof *ci->refs);
 	ci->del.job = gc_upload_job(ci->id, sc->parts, sc->part_nr);
@@ -239,7 +232,7 @@ complete(struct complete_int *ci)
 	e = add_up(ci);
 	if (e < 0) {
 		complete_free(ci);
-		return finished(sc, e);
+		return finish(&sc->op, e);
 	}
 	prepare(ci);
 	if (sc->part_nr <= FMT_ENTRY_MAX) {
@@ -261,11 +254,10 @@ extent_complete(struct store_port *sp, const struct store_change *c, struct stor
 	struct complete_int *ci;
 	int e = model_check_list(sc), len;
 
-	sc->op.port = &p->base;
 	sc->version = sc->size_bytes = sc->crc64 = 0;
 	sc->was_done = false;
 	if (e < 0)
-		return finished(sc, e);
+		return finish(&sc->op, e);
 	ci = calloc(1, sizeof *ci);
 	if (!ci)
 		return -ENOSPC;
