@@ -164,6 +164,18 @@ disks_all_serve(const struct set *s)
 	return !set_misses_some(s) && set_in(s) == set_all(s) && !set_is_read_only(s);
 }
 
+uint64_t
+disks_serving(const struct set *s)
+{
+	uint64_t bits = 0;
+
+	for (int i = 0; i < set_engines(s); i++) {
+		if (set_is_in(s, i) && !set_has_failed(s, i))
+			bits |= (uint64_t)1 << set_number(s, i);
+	}
+	return bits;
+}
+
 bool
 disks_say_out(const struct set *s, char *text, size_t len)
 {

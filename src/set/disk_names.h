@@ -35,6 +35,8 @@ const char *disk_called(const struct set *s, int unit, char text[DISK_NAME_BYTES
 void disk_label(const struct set *s, int unit, char label[64]);
 /* Returns true if every disk of the store is in service. */
 bool disks_all_serve(const struct set *s);
+/* Returns the bitmap of the numbers of the disks in service. */
+uint64_t disks_serving(const struct set *s);
 /* Writes the name of a disk that is missing or has failed, with the reason. Returns false if there is no such
  * disk. */
 bool disks_say_out(const struct set *s, char *text, size_t len);

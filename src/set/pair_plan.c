@@ -122,14 +122,7 @@ pair_up(const struct set *s, struct disk_table *t, uint64_t serving)
 static int
 poorest(const struct plan *p, const int *want, const int *has, uint64_t but)
 {
-	uint64_t of = p->serving & p->t->members & ~p->t->draining & ~but;
-	int best = -1;
-
-	for (int i = 0; i < STORE_DISKS_MAX; i++) {
-		if (table_has(of, i) && want[i] && (best < 0 || want[i] - has[i] > want[best] - has[best]))
-			best = i;
-	}
-	return best;
+	return table_poorest(p->serving & p->t->members & ~p->t->draining & ~but, want, has);
 }
 
 static void
@@ -200,7 +193,7 @@ plan_members(struct plan *p)
 	uint64_t size[STORE_DISKS_MAX];
 	int want[STORE_DISKS_MAX], firsts[STORE_DISKS_MAX] = { 0 }, seconds[STORE_DISKS_MAX] = { 0 };
 
-	if (!(t->draining | t->filling) || table_gives_up(t))
+	if (!move_members_change(t) || table_gives_up(t))
 		return;
 	disk_sizes(p->s, size);
 	table_shares(t->members & ~t->draining, size, want);
@@ -212,24 +205,6 @@ plan_members(struct plan *p)
 	plan_drain(p, want, seconds);
 	if (!p->nr)
 		plan_fill(p, want, firsts, seconds);
-}
-
-static uint64_t
-serving(const struct set *s)
-{
-	uint64_t bits = 0;
-
-	for (int i = 0; i < set_engines(s); i++) {
-		if (set_is_in(s, i) && !set_has_failed(s, i))
-			bits |= (uint64_t)1 << set_number(s, i);
-	}
-	return bits;
-}
-
-static bool
-is_used(const struct set *s)
-{
-	return set_uses_pairs(s);
 }
 
 /* Writes a map that assigns secondaries to the slots without one. */
@@ -252,13 +227,16 @@ write_pairs(struct mover *m, uint64_t serve)
 int
 move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to)
 {
-	struct plan p = {
-		.s = m->set, .t = t, .stuck = &m->stuck, .serving = serving(m->set), .from = -1, .to = -1
-	};
+	struct plan p = { .s = m->set,
+			  .t = t,
+			  .stuck = &m->stuck,
+			  .serving = disks_serving(m->set),
+			  .from = -1,
+			  .to = -1 };
 	struct disk_table *next;
 	bool changes = false;
 
-	if (!is_used(m->set))
+	if (!set_uses_pairs(m->set))
 		return 0;
 	plan_heal(&p);
 	next = p.nr ? NULL : malloc(sizeof *next);
@@ -306,8 +284,8 @@ move_plan_drain(const struct set *s, struct disk_table *t)
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		table_set_full(t, i, t->second[i] != TABLE_NO_DISK);
 	do {
-		p = (struct plan){ .s = s, .t = t, .serving = serving(s), .from = -1, .to = -1 };
-		if (is_used(s))
+		p = (struct plan){ .s = s, .t = t, .serving = disks_serving(s), .from = -1, .to = -1 };
+		if (set_uses_pairs(s))
 			plan_members(&p);
 		for (int i = 0; i < STORE_SLOT_NR; i++) {
 			if (slots_has(&p.slots, (unsigned)(STORE_SLOT_NR + i)))
@@ -319,16 +297,12 @@ move_plan_drain(const struct set *s, struct disk_table *t)
 bool
 set_pairs_wait(const struct set *s, const struct disk_table *t)
 {
-	uint64_t serve = serving(s);
-	int disks = __builtin_popcountll(serve);
+	uint64_t serve = disks_serving(s);
 
-	for (int i = 0; is_used(s) && disks > 1 && i < STORE_SLOT_NR; i++) {
-		bool first = table_has(serve, t->first[i]);
-		bool second = t->second[i] != TABLE_NO_DISK && table_has(serve, t->second[i]);
-
-		/* The slot waits if its secondary is in service and not in sync, or if another disk can take
-		 * the place of an away secondary. */
-		if (!table_is_full(t, i) && first && (second || disks > 1))
+	/* A slot waits if its primary can send the keys: to its secondary, or to a disk that takes the place of an
+	 * away secondary. */
+	for (int i = 0; set_uses_pairs(s) && __builtin_popcountll(serve) > 1 && i < STORE_SLOT_NR; i++) {
+		if (!table_is_full(t, i) && table_has(serve, t->first[i]))
 			return true;
 	}
 	return false;

@@ -4,6 +4,7 @@
  * away, and the progress of resynchronisation. The data comes from the newest map and the counters of the
  * engines; no thread waits for it.
  */
+#include "set/disk_names.h"
 #include "set/replicas.h"
 
 #include "base/clock.h"
@@ -26,18 +27,6 @@ static bool
 serves(const struct look *l, int number)
 {
 	return number != TABLE_NO_DISK && table_has(l->serving, number);
-}
-
-static uint64_t
-serving(const struct set *s)
-{
-	uint64_t bits = 0;
-
-	for (int i = 0; i < set_engines(s); i++) {
-		if (set_all(s) >> i & 1 && set_is_in(s, i) && !set_has_failed(s, i))
-			bits |= (uint64_t)1 << set_number(s, i);
-	}
-	return bits;
 }
 
 static struct store_use
@@ -171,7 +160,7 @@ set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 		return;
 	set_get_table(s, t);
 	l.t = t;
-	l.serving = serving(s);
+	l.serving = disks_serving(s);
 	ret_info->is_used = true;
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		look_at_slot(&l, i);

@@ -143,9 +143,8 @@ table_shares(uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX], int ret
 		ret_want[deal(&d)]++;
 }
 
-/* Returns the disk of `disks` that lacks most slots. */
-static int
-poorest(uint64_t disks, const int want[STORE_DISKS_MAX], const int has[STORE_DISKS_MAX])
+int
+table_poorest(uint64_t disks, const int want[STORE_DISKS_MAX], const int has[STORE_DISKS_MAX])
 {
 	int best = -1;
 
@@ -174,7 +173,7 @@ table_pair(struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX], boo
 	}
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		int to = t->second[i] == TABLE_NO_DISK
-				 ? poorest(stay & ~((uint64_t)1 << t->first[i]), want, has)
+				 ? table_poorest(stay & ~((uint64_t)1 << t->first[i]), want, has)
 				 : -1;
 
 		if (to < 0)
@@ -260,7 +259,8 @@ table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX
 		has[t->home[i]]++;
 	for (int pass = 0; pass < 2; pass++) {
 		for (int i = 0; i < STORE_SLOT_NR; i++) {
-			int home = ret_home[i], to = poorest(pass ? t->filling & stay : stay, want, has);
+			int home = ret_home[i],
+			    to = table_poorest(pass ? t->filling & stay : stay, want, has);
 			bool leaves = pass ? to >= 0 && has[home] > want[home] && has[to] < want[to]
 					   : table_has(t->draining, home);
 

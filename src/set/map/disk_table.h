@@ -117,6 +117,8 @@ void table_set_full(struct disk_table *t, int slot, bool full);
 bool table_pair(struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX], bool full);
 /* Computes the number of slots that each of these disks should have, in proportion to its size. */
 void table_shares(uint64_t disks, const uint64_t size_bytes[STORE_DISKS_MAX], int ret_want[STORE_DISKS_MAX]);
+/* Returns the disk of the bitmap `disks` that lacks most slots of those that it should have; -1: none should have slots. */
+int table_poorest(uint64_t disks, const int want[STORE_DISKS_MAX], const int has[STORE_DISKS_MAX]);
 /* Returns the number of roles of a disk: its slots of keys with one copy, and its slots of keys with two
  * copies, as primary or secondary. */
 int table_roles(const struct disk_table *t, int disk);
