@@ -478,7 +478,7 @@ test_any_fault(void **state)
 		struct upload u = upload_make("u");
 		bool flush = rnd(&rng) % 3 == 0, part = rnd(&rng) % 2, is_short;
 		struct store_unit_info info;
-		int r;
+		int r, removed;
 
 		is_short = rnd(&rng) % 4 == 0;
 		bad(flush ? FAULT_FLUSH : FAULT_WRITE, flush ? "log" : names[rnd(&rng) % 2],
@@ -486,8 +486,8 @@ test_any_fault(void **state)
 		r = put_whole("x", part ? &u : NULL, size);
 		bad_name = NULL;
 		store_unit_info(st, 0, &info);
-		/* A short flush is none. */
-		if (info.state == UNIT_FAILED)
+		/* A short flush is none. The fault may be in a later block than that of the PUT, which collects dead records. */
+		if (info.state == UNIT_FAILED && r != 0)
 			assert_true(r == -EROFS || r == -ECANCELED);
 		else
 			assert_true(r == 0 || (is_short && (r == -ENOSPC || r == -ECANCELED)));
@@ -496,7 +496,8 @@ test_any_fault(void **state)
 			loop_turn(&l);
 		assert_int_equal(books().writers, CHUNK_WRITERS_PER_PORT);
 		reopen();
-		obj_delete(&l, "b", "x", NULL);
+		removed = obj_delete(&l, "b", "x", NULL);
+		assert_true(r != 0 || part || removed == 1);
 		upload_abort(&u);
 		settled();
 	}
