@@ -30,7 +30,7 @@ for f in conf.*; do
 	NICS=2 nic "$BUILD/gantryd" -c gantryd.yaml --check-config >out 2>&1 || fail "gantryd.yaml(5): $(cat out gantryd.yaml)"
 	for d in $(grep -oE "path: $T/\w+" gantryd.yaml | cut -d' ' -f2); do mkdir "$d"; done
 	NICS=2 nic "$BUILD/gantryd" -c gantryd.yaml --format >out 2>&1 || fail "gantryd.yaml(5), --format: $(cat out gantryd.yaml)"
-	NICS=2 daemon_run -o memory.buffers=64MiB
+	NICS=2 daemon_run -o memory.buffers=64MiB -o memory.http_buffers=8MiB
 	assert_eq "$(curl_admin /livez -o /dev/null -w '%{http_code}')" 200
 	stop_daemon
 done
