@@ -5,6 +5,7 @@
 #   /dev/NAME                a file in this test's directory, with a size where the page leaves it to the device
 #   /tmp/                    this test's directory
 #   gantryd                  is told by -c which file to read, and with --check-config does no more than judge it
+#   gantry bench             does not warm up, for a second before each of six rounds
 #   gantry key               is told by --conf which daemon's keys are meant
 # Left out, because a machine of its own is needed: runuser and systemctl of gantryd(8), which tests/vm runs.
 # shellcheck source=tests/system/lib.sh
@@ -51,7 +52,7 @@ mkdir bin work
 printf '#!/bin/sh\nexec "%s" -d 1 "%s" "$@"\n' "$ROOT/scripts/with-softnic" "$BUILD/gantry" >bin/gantry
 chmod +x bin/gantry
 bytes pattern:3 3000000 >work/disk.img
-examples gantry.1 | grep -v '^----$' | sed "s#10\.0\.0\.9:9000#$S3#g; s#/tmp/#$T/#g; s#^gantry key #gantry --conf $T/gantryd.yaml key #" >lines
+examples gantry.1 | grep -v '^----$' | sed "s#10\.0\.0\.9:9000#$S3#g; s#/tmp/#$T/#g; s#^gantry bench #gantry bench --warm-up 0 #; s#^gantry key #gantry --conf $T/gantryd.yaml key #" >lines
 [ "$(wc -l <lines)" -ge 3 ] || fail "gantry(1) has lost its examples"
 while read -r line; do
 	(cd work && PATH=$T/bin:$PATH bash -euo pipefail -c "$line") </dev/null >out 2>&1 || fail "gantry(1): $line: $(cat out)"
