@@ -8,7 +8,7 @@ MORE=$'limits: { idle: 1800s, s3_progress: 60s, s3_total: 120s, scality_total: 1
 DISK_SIZE=1GiB
 . "$(dirname "$0")/lib.sh"
 
-for mode in thread:104857600 inline:33554432; do
+for mode in thread:75497472 inline:33554432; do
 	export SOFTNIC_EXEC=${mode%:*}
 	largest=${mode#*:}
 	start_daemon
