@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# The store simulation: short histories, cut at every step with every subset of what was not flushed, and again while starting; and a
-# sample of the ways of two disks or three (tests/sim/many_exact.c), another one each time: tests/long/sim.sh goes all of them.
+# The store simulation: a short history, cut at every seventh step with every subset of the writes that were not flushed, and again while
+# starting; and a sample of the ways of two disks or three (tests/sim/many_exact.c). The seed of each run is another one, and with it the
+# sample; tests/long/sim.sh has all steps and all ways.
 cd "$(dirname "$0")/../.." || exit 2
 sim=${BUILD:-build/release}/sim/sim
 "$sim" --exhaustive --many --sample "${SAMPLE:-16}" || exit 1
-exec "$sim" --exhaustive --secs "${SECS:-1}"
+exec "$sim" --exhaustive --sample 7 --secs "${SECS:-1}"

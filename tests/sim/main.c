@@ -6,7 +6,7 @@
  *	sim --many ...                                        the same of several disks; --pairs: some have buckets with two copies;
  *	                                                      --no-room: of a disk some writes find no room, in all that can have it;
  *	                                                      --lost: the same of lost segments
- *	sim --exhaustive [--secs S]                           short ones, cut everywhere
+ *	sim --exhaustive [--secs S] [--sample N]              short ones, cut everywhere; or at every Nth step
  *	sim --exhaustive --many [--secs S] [--sample N]       the same of two disks, or three, one of which is missing behind the cut; or
  *	                                                      every Nth way of the first round
  *	sim --way ...                                         one of these ways again
@@ -399,6 +399,19 @@ exact_one(uint64_t seed, struct plan *p)
 	return 1;
 }
 
+/* With --sample N histories are cut at every Nth step. */
+static uint64_t
+step_width(void)
+{
+	return opt.sample ? opt.sample : 1;
+}
+
+static uint64_t
+first_step(uint64_t seed)
+{
+	return seed % step_width();
+}
+
 /* A store that is cut somewhere and of an earlier format version: every step of the upgrade, every subset of what is
  * not flushed there. */
 static int
@@ -414,7 +427,7 @@ exact_upgrades(uint64_t seed, uint64_t steps)
 	if (exact_one(seed, &p))
 		return 1;
 	last = p.ret_upgrade_steps;
-	for (uint64_t s = 0; s < last; s++) {
+	for (uint64_t s = first_step(seed); s < last; s += step_width()) {
 		unsigned units = 0;
 		uint64_t nr = 1;
 
@@ -436,8 +449,8 @@ exact_upgrades(uint64_t seed, uint64_t steps)
 static double exact_until;
 static uint64_t exact_unfinished;
 
-/* Every step of one short history, every subset of what is not flushed there; and for some of them every step
- * of the recovery behind it. */
+/* Cuts one short history at every step, with every subset of the writes that are not flushed there; at some steps also
+ * every step of the start after the cut. With --sample N: at every Nth step. */
 static int
 exact_history(uint64_t seed)
 {
@@ -449,7 +462,7 @@ exact_history(uint64_t seed)
 	last = p.ret_steps;
 	if (exact_upgrades(seed, last))
 		return 1;
-	for (uint64_t s = 0; s < last; s++) {
+	for (uint64_t s = first_step(seed); s < last; s += step_width()) {
 		unsigned units;
 
 		if (opt.secs && seconds() > exact_until) {
@@ -497,7 +510,8 @@ exhaustive(void)
 		if (exact_history(opt.seed + n))
 			return 1;
 	}
-	printf("%llu short histories, each cut everywhere%s\n", (unsigned long long)n,
+	printf("%llu short histories, each cut %s%s\n", (unsigned long long)n,
+	       opt.sample ? "at a sample of its steps" : "everywhere",
 	       exact_unfinished ? ", but not the last, which takes too long" : "");
 	tell_counts(began);
 	return 0;
