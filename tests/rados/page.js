@@ -24,7 +24,7 @@ const fetch = path => new Promise((done, failed) => {
 	}).on('error', failed);
 });
 vm.runInNewContext(/<script>([^]*)<\/script>/.exec(fs.readFileSync(page, 'utf8'))[1], {
-	document: { getElementById: id => parts[id] ||= new Part(), createElement: () => new Part(), createElementNS: () => new Part(), body },
+	document: { getElementById: id => parts[id] ||= new Part(), createElement: () => new Part(), createElementNS: () => new Part(), querySelectorAll: () => [], body },
 	fetch, performance, setTimeout,
 });
 setInterval(() => {
