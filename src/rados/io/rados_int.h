@@ -445,9 +445,10 @@ int txn_op_start(struct txn *t, struct store_op *op, enum txn_say (*decide)(stru
 		 void (*over)(struct txn *t));
 /* Frees the operation, and ends that of the caller. */
 void txn_op_end(struct txn *t, int result);
-/* Does so with the result of the txn: over() of operations that have nothing else to do. */
+/* Frees the operation, and ends that of the caller with the result of the transaction. Used as over() by operations that
+ * have nothing else to do. */
 void txn_op_over(struct txn *t);
-/* Makes a txn that is over ready to be begun anew, about the same object. */
+/* Prepares an ended transaction to begin again with the same object. */
 void txn_renew(struct txn *t);
 
 void shard_init(struct rshard *s, const char *name, struct rbucket *rb);
