@@ -1096,6 +1096,9 @@ make_old(void)
 		/* One that was cut while it was written stays as it is. */
 		if (super_decode(buf, sizeof buf, &sb) != 0)
 			continue;
+		/* An older version has no such records. */
+		if (sb.records_version)
+			return;
 		super_renumber(buf, OLD_VERSION);
 		simdisk_put(file, off, buf, FMT_SUPER_BYTES);
 	}
