@@ -6,7 +6,7 @@
  *	sim --many ...                                        the same of several disks; --pairs: some have buckets with two copies;
  *	                                                      --no-room: of a disk some writes find no room, in all that can have it;
  *	                                                      --lost: the same of lost segments
- *	sim --exhaustive [--secs S] [--sample N]              short ones, cut everywhere; or at every Nth step
+ *	sim --exhaustive [--secs S] [--sample N]              short ones, cut everywhere; or at one step of N
  *	sim --exhaustive --many [--secs S] [--sample N]       the same of two disks, or three, one of which is missing behind the cut; or
  *	                                                      every Nth way of the first round
  *	sim --way ...                                         one of these ways again
@@ -361,9 +361,20 @@ mask_at(unsigned units, uint64_t i)
 	return (i * 0x9e3779b97f4a7c15u ^ i << 40) & all;
 }
 
+/* Counts what exact_one() has run since a history began. A sample has so many of one history, or a few more: most have 500, some 12,000. */
+#define SAMPLE_RUNS 1000
+static uint64_t exact_runs;
+
+static bool
+has_enough(void)
+{
+	return opt.sample && exact_runs >= SAMPLE_RUNS;
+}
+
 static int
 exact_one(uint64_t seed, struct plan *p)
 {
+	exact_runs++;
 	profile_choose(seed);
 	prof.ops = 2 + (int)(seed % 3);
 	prof.clients = 1 + (int)(seed / 3 % 3);
@@ -399,17 +410,18 @@ exact_one(uint64_t seed, struct plan *p)
 	return 1;
 }
 
-/* With --sample N histories are cut at every Nth step. */
+/* Counts the steps of a history of LAST steps at which it is cut: with --sample N one of N. */
 static uint64_t
-step_width(void)
+steps_of(uint64_t last)
 {
-	return opt.sample ? opt.sample : 1;
+	return opt.sample ? (last + opt.sample - 1) / opt.sample : last;
 }
 
+/* Names the Kth of them. Those of a sample lie all over the history, for the last may have no turn (SAMPLE_RUNS). */
 static uint64_t
-first_step(uint64_t seed)
+step_at(uint64_t seed, uint64_t k, uint64_t last)
 {
-	return seed % step_width();
+	return opt.sample ? (seed + k * 7919) % last : k;
 }
 
 /* A store that is cut somewhere and of an earlier format version: every step of the upgrade, every subset of what is
@@ -427,9 +439,9 @@ exact_upgrades(uint64_t seed, uint64_t steps)
 	if (exact_one(seed, &p))
 		return 1;
 	last = p.ret_upgrade_steps;
-	for (uint64_t s = first_step(seed); s < last; s += step_width()) {
+	for (uint64_t k = 0; k < steps_of(last) && !has_enough(); k++) {
+		uint64_t s = step_at(seed, k, last), nr = 1;
 		unsigned units = 0;
-		uint64_t nr = 1;
 
 		for (uint64_t m = 0; m < nr; m++) {
 			p = base;
@@ -450,19 +462,22 @@ static double exact_until;
 static uint64_t exact_unfinished;
 
 /* Cuts one short history at every step, with every subset of the writes that are not flushed there; at some steps also
- * every step of the start after the cut. With --sample N: at every Nth step. */
+ * every step of the start after the cut. With --sample N: at one step of N. */
 static int
 exact_history(uint64_t seed)
 {
 	struct plan p = { .cut_step = -1, .recovery_step = -1 };
 	uint64_t last;
 
+	exact_runs = 0;
 	if (exact_one(seed, &p))
 		return 1;
 	last = p.ret_steps;
 	if (exact_upgrades(seed, last))
 		return 1;
-	for (uint64_t s = first_step(seed); s < last; s += step_width()) {
+	exact_runs = 0;
+	for (uint64_t n = 0; n < steps_of(last) && !has_enough(); n++) {
+		uint64_t s = step_at(seed, n, last);
 		unsigned units;
 
 		if (opt.secs && seconds() > exact_until) {

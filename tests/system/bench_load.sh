@@ -8,7 +8,7 @@ mkdir -p "$R/bench" "$R/tests/system" "$R/scripts" "$R/build"
 cp "$ROOT/bench/run" "$ROOT/bench/disks.sh" "$ROOT/bench/s3.sh" "$R/bench/"
 cp "$ROOT/tests/system/lib.sh" "$R/tests/system/"
 cp "$ROOT/scripts/with-softnic" "$R/scripts/"
-BENCH_SLICED=1 BENCH_DIR=$T BENCH_ROUNDS=1 BENCH_MS=20 BENCH_LIVE_MIB=8 "$R/bench/run" put_us_256k get_us_256k >"$T/table" 2>"$T/said" ||
+BENCH_SLICED=1 BENCH_DISK_SIZE=1GiB BENCH_BUFFERS=64MiB BENCH_DIR=$T BENCH_ROUNDS=1 BENCH_MS=20 BENCH_LIVE_MIB=8 "$R/bench/run" put_us_256k get_us_256k >"$T/table" 2>"$T/said" ||
 	fail "exit $?: $(cat "$T/table" "$T/said")"
 for f in put get; do
 	grep -qE "^${f}_us_256k +[0-9.]+ +1 us +[0-9.]+ +-?[0-9.]+ +[0-9.]+ +<=2[04] +<=[12][82] " "$T/table" || fail "no row ${f}_us_256k: $(cat "$T/table" "$T/said")"

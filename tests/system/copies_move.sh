@@ -8,7 +8,8 @@
 OWN_NET=${OWN_NET:-1} S3_PORT=9000
 . "$(dirname "$0")/lib.sh"
 . "$(dirname "$0")/../long/disks_rig.sh"
-NO_NIC=1 RDMA='{ devices: none }' CORES=2 DISKS=3 DISK_SIZE=512MiB BUCKETS=''
+NO_NIC=1 RDMA='{ devices: none }' CORES=2 DISKS=3 DISK_SIZE=${SECS:+512MiB} BUCKETS=''
+: "${DISK_SIZE:=256MiB}"
 MORE=$'limits: { s3_progress: 30s, s3_total: 30s }\nlog: { access: false }'
 SEED=${SEED:-$(date +%s)}
 RANDOM=$((SEED % 32768))

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # gantry cp, sync, ls, du, rm -r against the real daemon: every direction, both ways of travelling, what is chosen by name, what is
 # only said, and what is deleted.
-DISK_SIZE=1GiB
+DISK_SIZE=512MiB
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 # The second listener takes signed requests alone; every request of this test is signed.

@@ -8,7 +8,7 @@ SEED=${SEED:-$RANDOM}
 ROUNDS=${ROUNDS:-1}
 echo "SEED=$SEED"
 RANDOM=$SEED
-DISK_SIZE=2GiB
+DISK_SIZE=1GiB
 # It comes back on the port that it had, so that is none which the kernel gives to others meanwhile.
 port=$((10000 + $$ % 20000))
 while (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; do port=$((port + 1)); done

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# SIGKILL in the middle of load, ROUNDS times, or for SECS seconds (default: 6 times, or what begins within 100 s, since sanitizers
+# SIGKILL in the middle of load, ROUNDS times, or for SECS seconds (default: 4 times, or what begins within 100 s, since sanitizers
 # take their time), in the order that SEED= decides.
 #
 # Each round six clients write beside each other, on both dialects and both wires: new objects by token and over HTTP, others in the
@@ -10,11 +10,11 @@
 #   - what was found once stays: at the end everything of all rounds is looked at again, and --fsck has nothing to say.
 # long/crash: the same for SECS seconds.
 MORE=$'limits: { s3_progress: 30s, s3_total: 30s, scality_total: 30s }'
-# Three disks of a run with copies lie on the tmpfs beside the files of other tests, which are larger there as well.
-DISK_SIZE=$((${COPIES:-1} > 1 ? 2048 / 3 : 4096))MiB
+# The longer the run, the more it writes. Three disks of a run with copies lie on the tmpfs beside the files of other tests, which are larger there as well.
+if [ -n "${SECS:-}" ]; then DISK_SIZE=$((${COPIES:-1} > 1 ? 2048 / 3 : 4096))MiB; else DISK_SIZE=$((${COPIES:-1} > 1 ? 512 : 1024))MiB; fi
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-if [ -n "${SECS:-}" ]; then ROUNDS=1000000; elif [ -n "${ROUNDS:-}" ]; then SECS=86400; else ROUNDS=6 SECS=100; fi
+if [ -n "${SECS:-}" ]; then ROUNDS=1000000; elif [ -n "${ROUNDS:-}" ]; then SECS=86400; else ROUNDS=4 SECS=100; fi
 SEED=${SEED:-$(date +%s)}
 RANDOM=$((SEED % 32768))
 echo "SEED=$SEED"

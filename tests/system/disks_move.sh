@@ -5,7 +5,7 @@
 # The clients continue while the daemon is started again: no other listener has its port then.
 OWN_NET=${OWN_NET:-1} S3_PORT=9000
 . "$(dirname "$0")/lib.sh"
-NO_NIC=1 RDMA='{ devices: none }' CORES=2 DISKS=3 DISK_SIZE=1GiB BUCKETS='load more still heavy'
+NO_NIC=1 RDMA='{ devices: none }' CORES=2 DISKS=3 DISK_SIZE=384MiB BUCKETS='load more still heavy'
 MORE=$'limits: { s3_progress: 30s, s3_total: 30s }\nlog: { access: false }'
 SEED=${SEED:-$(date +%s)}
 echo "SEED=$SEED"
@@ -97,7 +97,7 @@ still
 # ---- one is added under load ----
 load_begin more
 load_works 100
-disk --size 1GiB add "$T/disk3" >"$T/said" || fail "add: $(cat "$T/said")"
+disk --size 384MiB add "$T/disk3" >"$T/said" || fail "add: $(cat "$T/said")"
 assert_match "$(cat "$T/said")" 'was added, and fills; until the restart its index may take [1-9][0-9]* MiB besides memory.index'
 wait_for 60 ended
 assert_eq "$(states)" "serving serving serving"
@@ -107,7 +107,7 @@ load_works 100
 load_end add
 assert_eq "$(curl_s3 '/more?list-type=2' | grep -o '<Key>' | wc -l)" "$(cat "$T/there")"
 stop_daemon
-echo "    - { path: \"$T/disk3\", size: 1GiB }" >"$T/line"
+echo "    - { path: \"$T/disk3\", size: 384MiB }" >"$T/line"
 sed -i "/disk2\"/r $T/line" "$T/gantryd.yaml"
 daemon_run
 assert_eq "$(states)" "serving serving serving"
@@ -115,9 +115,9 @@ still
 stop_daemon
 
 # ---- and one while nothing runs ----
-nic "$BUILD/gantryd" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/disk0}, {path: $T/disk2}, {path: $T/disk3}, {path: $T/disk4, size: 1GiB}]" --add "$T/disk4" >"$T/said" 2>&1 ||
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/disk0}, {path: $T/disk2}, {path: $T/disk3}, {path: $T/disk4, size: 384MiB}]" --add "$T/disk4" >"$T/said" 2>&1 ||
 	fail "--add: $(cat "$T/said")"
-echo "    - { path: \"$T/disk4\", size: 1GiB }" >"$T/line"
+echo "    - { path: \"$T/disk4\", size: 384MiB }" >"$T/line"
 sed -i "/disk3\"/r $T/line" "$T/gantryd.yaml"
 nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --add "$T/disk4" >"$T/said" 2>&1 && fail "--add of a member"
 grep -q 'disk4 is a disk of this store already' "$T/said" || fail "--add of a member: $(cat "$T/said")"

@@ -28,7 +28,7 @@ fresh() {
 
 # 64 that send their header, or their body, byte by byte, or read nothing of a large answer.  They hold all buffers for HTTP
 # bodies; requests with tokens have others.  How long a byte may take is not the matter here, and depends on the machine.
-DISK_SIZE=512MiB
+DISK_SIZE=256MiB
 fresh
 bytes pattern:9 24M >"$T/big"
 curl_s3 /bkt/big -T "$T/big"

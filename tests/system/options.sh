@@ -87,7 +87,7 @@ shows mlx5_0
 
 # ---- store: no store is 74 or 69, made once, not over data ----
 mkdir -p "$T/disk0"
-try 69 nic "$G" -c "$T/gantryd.yaml" --format -o "store.disks=[{path: $T/no/such, size: 1GiB}]"
+try 69 nic "$G" -c "$T/gantryd.yaml" --format -o "store.disks=[{path: $T/no/such, size: 64MiB}]"
 try 74 nic "$G" -c "$T/gantryd.yaml"
 try 0 nic "$G" -c "$T/gantryd.yaml" --format
 try 74 nic "$G" -c "$T/gantryd.yaml" --format
@@ -101,9 +101,9 @@ shows 'there is a store already, nothing was done'
 assert_eq "$(md5 <"$T/disk0/super")" "$super"
 mkdir "$T/half"
 touch "$T/half/log"
-try 74 nic "$G" -c "$T/gantryd.yaml" --format --if-absent -o "store.disks=[{path: $T/half, size: 1GiB}]"
+try 74 nic "$G" -c "$T/gantryd.yaml" --format --if-absent -o "store.disks=[{path: $T/half, size: 64MiB}]"
 says 'half: not empty (log)'
-try 0 nic "$G" -c "$T/gantryd.yaml" --format --if-absent -o "store.disks=[{path: $T/new, size: 1GiB}]"
+try 0 nic "$G" -c "$T/gantryd.yaml" --format --if-absent -o "store.disks=[{path: $T/new, size: 64MiB}]"
 shows 'made a store on 1 disk'
 rm -r "$T/new" "$T/half"
 try 0 nic "$G" -c "$T/gantryd.yaml" --format --force
@@ -112,7 +112,7 @@ shows "the store is clean"
 try 78 nic "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/disk0, size: 2GiB}]"
 # What is not a file of a store: no start mends it.
 mkdir -p "$T/odd/super"
-try 74 nic "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/odd, size: 1GiB}]"
+try 74 nic "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/odd, size: 64MiB}]"
 says "$T/odd: cannot open super: Is a directory"
 
 # ---- serving: the ready line, pages, signals ----
@@ -170,7 +170,7 @@ stop_daemon
 
 # A listener's port that is taken is 69 too.
 daemon_run
-other="store.disks=[{path: $T/other, size: 1GiB}]"
+other="store.disks=[{path: $T/other, size: 64MiB}]"
 mkdir "$T/other"
 try 0 nic "$G" -c "$T/gantryd.yaml" -o "$other" --format
 try 69 nic "$G" -c "$T/gantryd.yaml" -o "$other" -o "listen=[{address: \"$S3\", dialect: scality}]" \

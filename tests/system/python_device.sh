@@ -11,7 +11,7 @@ export PYTHONPATH=$ROOT/python PYTHONDONTWRITEBYTECODE=1 GANTRY_LIBRARY=$BUILD/l
 /usr/bin/python3 "$ROOT/tests/system/python_layout.py" >"$T/out" 2>&1 || fail "python_layout.py: $(cat "$T/out")"
 mkdir "$T/cuda"
 cp "$BUILD/tests/gpu/libcuda.so.1" "$T/cuda" || fail "no stand-in: make toolbins"
-DISK_SIZE=3GiB start_daemon
+DISK_SIZE=1536MiB start_daemon
 export URL_S3 STAND_IN=$T/cuda/libcuda.so.1
 # Large buffers of Python come and go: freed memory is kept, since fresh pages, which the kernel clears, were a third of the CPU time.
 tunables=glibc.malloc.mmap_threshold=1073741824:glibc.malloc.trim_threshold=4294967296:glibc.malloc.hugetlb=1

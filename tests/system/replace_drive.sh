@@ -4,7 +4,7 @@
 # one copy and in one with two (tests/system/disks_move.py judges each answer): what is replaced while it works costs nobody anything; what
 # failed costs the bucket with two copies nothing, and the other one what it held.
 . "$(dirname "$0")/lib.sh"
-NO_NIC=1 RDMA='{ devices: none }' CORES=2 DISKS=3 DISK_SIZE=512MiB BUCKETS='one'
+NO_NIC=1 RDMA='{ devices: none }' CORES=2 DISKS=3 DISK_SIZE=256MiB BUCKETS='one'
 MORE=$'limits: { s3_progress: 30s, s3_total: 30s }\nlog: { access: false }'
 SEED=${SEED:-$(date +%s)}
 KEYS=60

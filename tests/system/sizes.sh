@@ -5,7 +5,7 @@
 # item 20: transfers above 1 GiB (4 GiB - 1 is in tests/long/huge.sh)
 # The client writes and compares a window of 1 GiB between two requests on one connection: at a busy machine for longer than the usual 75 s of `idle`.
 MORE=$'limits: { idle: 1800s, s3_progress: 60s, s3_total: 120s, scality_total: 120s }'
-DISK_SIZE=1GiB
+DISK_SIZE=512MiB
 . "$(dirname "$0")/lib.sh"
 
 for mode in thread:75497472 inline:33554432; do
@@ -52,7 +52,7 @@ for mode in thread:75497472 inline:33554432; do
 done
 
 # 1 GiB + 1, once
-DISK_SIZE=2GiB
+DISK_SIZE=1280MiB
 start_daemon
 n=1073741825
 raw <<-END

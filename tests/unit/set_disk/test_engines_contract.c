@@ -84,7 +84,7 @@ run_one_disk(uint64_t seed)
 	int failed;
 
 	dir_make(dir);
-	conf = conf_for(&dc, dir, 256 * MIB);
+	conf = conf_for(&dc, dir, 128 * MIB);
 	failed = formatted(&conf);
 	for (int i = 0; i < 3 && !failed; i++) {
 		if (i == 2)
@@ -106,7 +106,7 @@ run_two_copies(int disks, uint64_t seed)
 	printf("two copies on %d disks\n", disks);
 	for (int i = 0; i < disks; i++) {
 		dir_make(dir[i]);
-		conf = conf_for(&dc[i], dir[i], 256 * MIB);
+		conf = conf_for(&dc[i], dir[i], 128 * MIB);
 	}
 	conf.disks.disk = dc;
 	conf.disks.nr = disks;
