@@ -345,8 +345,7 @@ register_buffers(struct core *c)
 	put(&c->pub.unregistered, rc < 0);
 	if (rc < 0)
 		log_warn("core %d: buffers cannot be registered with io_uring, disk I/O costs more: %s%s",
-			 c->index, strerror(-rc),
-			 rc == -ENOMEM ? " (limit of locked memory: LimitMEMLOCK=, ulimit -l)" : "");
+			 c->index, strerror(-rc), ring_hint(rc));
 }
 
 /* Of the CPU that the core stays on; -1: it may move. */

@@ -50,7 +50,7 @@ extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 	int e = check_conf(conf, said, said_len);
 
 	if (e == 0 && (e = ring_new(&(struct ring_params){ .entries = 64 }, &r)) < 0)
-		return disk_refuse(said, said_len, e, "cannot make a ring: %s", strerror(-e));
+		return disk_refuse(said, said_len, e, "cannot make a ring: %s%s", strerror(-e), ring_hint(e));
 	if (e < 0)
 		return e;
 	disk_init(&d);
@@ -86,8 +86,7 @@ engine_ring(struct ring **ret_ring, char *err, size_t err_len)
 	int e = ring_new(&(struct ring_params){ .entries = 64 }, ret_ring);
 
 	if (e < 0)
-		snprintf(err, err_len, "cannot make a ring: %s%s", strerror(-e),
-			 e == -ENOMEM ? " (limit of locked memory: LimitMEMLOCK=, ulimit -l)" : "");
+		snprintf(err, err_len, "cannot make a ring: %s%s", strerror(-e), ring_hint(e));
 	return e;
 }
 

@@ -351,7 +351,7 @@ run(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mo
 
 	*ret_bad = 0;
 	if (e < 0) {
-		report(rep, "cannot make a ring: %s", strerror(-e));
+		report(rep, "cannot make a ring: %s%s", strerror(-e), ring_hint(e));
 		return e;
 	}
 	e = run_on(conf, rep, mode, r, ret_bad);

@@ -57,6 +57,9 @@ struct ring_params {
 
 /* Makes a ring. Set-up flags that the kernel lacks are omitted. Returns 0, or the -errno of the kernel. */
 int ring_new(const struct ring_params *params, struct ring **ret_ring);
+/* Names the limit that an operator can raise when ring_new() or ring_register_regions() returned e: a text to
+ * put after strerror(-e), or "". */
+const char *ring_hint(int e);
 /* Ends all operations in flight without their done(), and frees the ring. NULL is allowed. */
 void ring_free(struct ring *r);
 /* Returns a description of the ring in one line for the log: its flags and the operations that the kernel

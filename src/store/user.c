@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/mailbox.h"
 #include "base/timer.h"
 #include "ring/ring.h"
@@ -55,6 +56,8 @@ store_user_new(struct store *const *stores, int nr, struct store_user **ret_user
 	u = memset(mem, 0, len);
 	u->nr = nr;
 	r = ring_new(&(struct ring_params){ .entries = 32 }, &u->ring);
+	if (r < 0)
+		log_error("cannot make a ring: %s%s", strerror(-r), ring_hint(r));
 	if (r == 0) {
 		r = mailbox_init(&u->mb);
 		u->has_mailbox = r == 0;

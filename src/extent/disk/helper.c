@@ -70,7 +70,7 @@ helper_main(void *cookie)
 	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
 
 	if (e < 0) {
-		disk_fail(h->disk, "the helper thread has no ring: %s", strerror(-e));
+		disk_fail(h->disk, "the helper thread has no ring: %s%s", strerror(-e), ring_hint(e));
 		return NULL;
 	}
 	sync_watch(h->disk);

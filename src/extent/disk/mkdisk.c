@@ -467,7 +467,7 @@ disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store
 	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
 
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "cannot make a ring: %s", strerror(-e));
+		return disk_refuse(err, err_len, e, "cannot make a ring: %s%s", strerror(-e), ring_hint(e));
 	if (!is_look(birth) && place_is_memory(dc->path, why, sizeof why))
 		log_warn("%s: %s", dc->path, why);
 	e = file_is_device(dc->path) ? format_device(dc, index_bytes, birth, force, r, err, err_len)
