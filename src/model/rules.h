@@ -8,8 +8,6 @@
 
 /* §4: a bucket's limit applies to the usage on all engines together, not only to the usage on the engine that
  * checks the limit. */
-#ifndef RULE_QUOTA_OF_ALL
 #define RULE_QUOTA_OF_ALL 1
-#endif
 
 #endif

@@ -3,231 +3,132 @@
  * rules - a switch for each rule that a crash model showed to be needed. The rules are marked R in
  * docs/disk-format.md (§2 and §3) and in docs/engine.md, and M in docs/set.md (§6).
  *
- * Private to src/extent. The switches are compile-time constants, always 1 in the daemon. Only object files
- * of the simulation are built with a switch off (-DRULE_X=0), so that a test can show that the simulation
- * finds the loss.
+ * Private to src/extent. The switches are constants, always 1. Only the simulation is built with variables in
+ * their place (tests/sim/over), so that a test can show that the simulation finds the loss.
  */
 #ifndef GANTRY_EXTENT_DISK_RULES_H
 #define GANTRY_EXTENT_DISK_RULES_H
 
 /* §2: every open file description used for writing has an exclusive lock. */
-#ifndef RULE_LOCK_EVERY_FILE
 #define RULE_LOCK_EVERY_FILE 1
-#endif
 /* §2: a write always replaces the older of the two superblocks. */
-#ifndef RULE_SUPER_OLDER_COPY
 #define RULE_SUPER_OLDER_COPY 1
-#endif
 /* §2: the superblocks have the format version that a record needs before the record enters the log. */
-#ifndef RULE_VERSION_FIRST
 #define RULE_VERSION_FIRST 1
-#endif
 /* §3: chunks are freed only after three conditions are met: the removal of their manifest is stamped, every
  * thread was quiescent, and no reader pins the manifest. */
-#ifndef RULE_CHUNKS_AFTER_MANIFEST
 #define RULE_CHUNKS_AFTER_MANIFEST 1
-#endif
 /* §3: a manifest enters the log after the records of its chunks were flushed. */
-#ifndef RULE_MANIFEST_AFTER_CHUNKS
 #define RULE_MANIFEST_AFTER_CHUNKS 1
-#endif
 /* §3: chunks without an owner are collected only if they belong to an earlier epoch or to an operation known
  * to have ended. */
-#ifndef RULE_COLLECT_ONLY_ENDED
 #define RULE_COLLECT_ONLY_ENDED 1
-#endif
 /* §4: preconditions are validated against the index and the pending records, and wait for the pending records
  * on which they depend. */
-#ifndef RULE_JUDGE_PENDING
 #define RULE_JUDGE_PENDING 1
-#endif
 /* §4: the record of an object of more than FMT_FLUSHED_BYTES, and every manifest, enters the log only after a
  * flush that began after the last write of its data. */
-#ifndef RULE_LARGE_FLUSHED_FIRST
 #define RULE_LARGE_FLUSHED_FIRST 1
-#endif
 /* §4: the list of the parts of a completed upload, if it is too long for the record, is in a map: the record
  * enters the log only after a flush that began after the last write of the map. */
-#ifndef RULE_PARTS_MAP_FLUSHED_FIRST
 #define RULE_PARTS_MAP_FLUSHED_FIRST 1
-#endif
 /* §4: the CRC of a log block is keyed with the epoch's nonce. */
-#ifndef RULE_LOG_NONCE
 #define RULE_LOG_NONCE 1
-#endif
 /* §4: an epoch block is keyed with the nonce of the epoch that the block ends. With the switch off, the block
  * is keyed with the nonce of the epoch that it begins. */
-#ifndef RULE_EPOCH_KEYED_OLD
 #define RULE_EPOCH_KEYED_OLD 1
-#endif
 /* §4: space is reused only after the record that freed the space is known to be flushed: the field
  * flushed_upto of a flushed block covers the record. */
-#ifndef RULE_REUSE_STAMPED
 #define RULE_REUSE_STAMPED 1
-#endif
 /* §4: space is reused only after every port and every helper thread was quiescent since the record that freed
  * the space was published. */
-#ifndef RULE_REUSE_QUIESCENT
 #define RULE_REUSE_QUIESCENT 1
-#endif
 /* §4: space is reused only if, after the grace period, no reader pins the extents. */
-#ifndef RULE_REUSE_UNPINNED
 #define RULE_REUSE_UNPINNED 1
-#endif
 /* §3: if a record has the extents of an earlier record, readers pin the version that first had the
  * extents. */
-#ifndef RULE_PIN_BYTES
 #define RULE_PIN_BYTES 1
-#endif
 /* §4: extents of an aborted PUT are reused only after the last completion of its writes; extents of a failed
  * write are never reused. */
-#ifndef RULE_REUSE_WRITES_OVER
 #define RULE_REUSE_WRITES_OVER 1
-#endif
 /* §5: data, CRC blocks and maps of the records at the end of the log are read and verified at a start. */
-#ifndef RULE_TAIL_VERIFIED
 #define RULE_TAIL_VERIFIED 1
-#endif
 /* §5: the end of the log is accepted up to the first record that fails the verification; this record and all
  * later ones are cut. */
-#ifndef RULE_TAIL_PREFIX
 #define RULE_TAIL_PREFIX 1
-#endif
 /* §5: the log is damaged if a valid block after its end says (field flushed_upto) that blocks after the end
  * were flushed, or if replay does not reach the epoch of the superblock. */
-#ifndef RULE_DAMAGE_STOPS
 #define RULE_DAMAGE_STOPS 1
-#endif
 /* §5: if the block that is expected next cannot be read, the log ends before this place only if it is known
  * that no trusted block, known to be flushed, was stored there. */
-#ifndef RULE_END_IS_KNOWN
 #define RULE_END_IS_KNOWN 1
-#endif
 /* §5: before serving, a start flushes, writes the epoch block over the cut, flushes, writes the superblock,
  * and flushes. This switch is for all of these steps. */
-#ifndef RULE_EPOCH_BEFORE_SERVING
 #define RULE_EPOCH_BEFORE_SERVING 1
-#endif
 /* §5, first step: the data that was read is flushed before the epoch block depends on it. */
-#ifndef RULE_BEFORE_FLUSH
 #define RULE_BEFORE_FLUSH 1
-#endif
 /* §5, second step: the epoch block is written over the cut. */
-#ifndef RULE_BEFORE_BLOCK
 #define RULE_BEFORE_BLOCK 1
-#endif
 /* §5, third step: the epoch block is flushed before the superblock contains its epoch. */
-#ifndef RULE_BEFORE_BLOCK_FLUSHED
 #define RULE_BEFORE_BLOCK_FLUSHED 1
-#endif
 /* §5, fourth step: the superblock is written. */
-#ifndef RULE_BEFORE_SUPER
 #define RULE_BEFORE_SUPER 1
-#endif
 /* §5, fifth step: the superblock is flushed, also after each snapshot. */
-#ifndef RULE_SUPER_FLUSHED
 #define RULE_SUPER_FLUSHED 1
-#endif
 /* §5: the newer superblock, which a previous process may have written, is flushed before the older one is
  * overwritten. */
-#ifndef RULE_SUPER_NEWER_FLUSHED
 #define RULE_SUPER_NEWER_FLUSHED 1
-#endif
 /* §5: the log is trimmed only up to the position at which the log of the previous snapshot begins. */
-#ifndef RULE_TRIM_TO_PREVIOUS
 #define RULE_TRIM_TO_PREVIOUS 1
-#endif
 /* §4: changes are checked against the counted and the pending usage of a quota. */
-#ifndef RULE_QUOTA_PENDING
 #define RULE_QUOTA_PENDING 1
-#endif
 /* §5: the index grows only while there is room for the snapshots of the larger index. */
-#ifndef RULE_GROW_WITH_ROOM
 #define RULE_GROW_WITH_ROOM 1
-#endif
 /* §5: during a start the index may use more memory than the limit up to which records were accepted. */
-#ifndef RULE_START_EXTENDS
 #define RULE_START_EXTENDS 1
-#endif
 /* §3: packed objects are written to free space: space that has bytes of a record is never overwritten. */
-#ifndef RULE_PACK_NEVER_REWRITES
 #define RULE_PACK_NEVER_REWRITES 1
-#endif
 /* §3: a unit shared by several records is freed with the last of these records. */
-#ifndef RULE_PACK_LAST_FREES
 #define RULE_PACK_LAST_FREES 1
-#endif
 /* §2: even on a file system where one flush covers the disk, a written segment is flushed separately until
  * the file system has private blocks for the whole segment. */
-#ifndef RULE_TOUCHED_FILES_FLUSHED
 #define RULE_TOUCHED_FILES_FLUSHED 1
-#endif
 /* §2: a start flushes every segment before it examines the segment. The writes of a process that has ended
  * look complete, and may be lost at a power cut. */
-#ifndef RULE_FLUSHED_BEFORE_LOOKED_AT
 #define RULE_FLUSHED_BEFORE_LOOKED_AT 1
-#endif
 /* §2: a segment that looks complete is flushed once more before it counts as complete. */
-#ifndef RULE_REWRITTEN_FLUSHED
 #define RULE_REWRITTEN_FLUSHED 1
-#endif
 /* §2: zeros are written only into holes of units that no thread writes: free units, and units in use since
  * the start. */
-#ifndef RULE_MEND_UNWRITTEN
 #define RULE_MEND_UNWRITTEN 1
-#endif
 /* §2: a unit that is freed during its repair becomes free at the end of the repair, and no longer counts as
  * in use since the start. */
-#ifndef RULE_MEND_CLAIMS
 #define RULE_MEND_CLAIMS 1
-#endif
 /* §6, M13: records in partitions that the placement map does not assign to this disk are not listed, not
  * counted, and not changed by clients. */
-#ifndef RULE_LEFTOVERS_HIDDEN
 #define RULE_LEFTOVERS_HIDDEN 1
-#endif
 /* M24: the sender of keys is notified of every change during the transfer. */
-#ifndef RULE_MOVE_WATCH
 #define RULE_MOVE_WATCH 1
-#endif
 /* M25: before a partition is switched to another disk, the writers of the partition wait, and their earlier
  * changes are reported. */
-#ifndef RULE_MOVE_FREEZE
 #define RULE_MOVE_FREEZE 1
-#endif
 /* M22: keys that the source no longer has are removed at the target. */
-#ifndef RULE_MOVE_REMOVES
 #define RULE_MOVE_REMOVES 1
-#endif
 /* M28: if a part is pushed to this disk again while an earlier part with its id is being collected, the new
  * part survives. */
-#ifndef RULE_MOVE_NOT_COLLECTED
 #define RULE_MOVE_NOT_COLLECTED 1
-#endif
 /* M26: records that are removed after a move are in partitions no longer assigned to this disk. */
-#ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1
-#endif
 /* §6, M40: both superblocks contain the placement map before the map takes effect. */
-#ifndef RULE_TABLE_IN_BOTH
 #define RULE_TABLE_IN_BOTH 1
-#endif
 /* §6, M20: ids and versions that were made in different starts differ. */
-#ifndef RULE_VERSION_HAS_START
 #define RULE_VERSION_HAS_START 1
-#endif
 /* §6, M31c: the gate of a bucket closes only after its pending changes have ended. */
-#ifndef RULE_GATE_PENDING
 #define RULE_GATE_PENDING 1
-#endif
 /* §6: the kernel reports a failed flush once, to one caller. If the caller is a thread other than the leader,
  * this thread marks the disk as failed before the leader trusts a later flush. */
-#ifndef RULE_FLUSH_ERRORS_SHARED
 #define RULE_FLUSH_ERRORS_SHARED 1
-#endif
 /* §6: a failed flush or write is final for the disk until a restart. */
-#ifndef RULE_FAILED_IS_FINAL
 #define RULE_FAILED_IS_FINAL 1
-#endif
 
 #endif

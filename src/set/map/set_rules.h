@@ -9,158 +9,88 @@
 #define GANTRY_SET_RULES_H
 
 /* M1: the newest map of the present disks is valid, as a whole. */
-#ifndef RULE_TABLE_NEWEST
 #define RULE_TABLE_NEWEST 1
-#endif
 /* M2: a start needs more than half of the members; M3 is the exception. */
-#ifndef RULE_QUORUM
 #define RULE_QUORUM 1
-#endif
 /* M3: a start may also have exactly half of the members, if they include all disks that took part in the
  * newest map. */
-#ifndef RULE_HALF_ONLY_IF_ALL_IN
 #define RULE_HALF_ONLY_IF_ALL_IN 1
-#endif
 /* M5: before a map with a start number is written, every disk has stored this number, which is greater than
  * all earlier start numbers. */
-#ifndef RULE_START_NO
 #define RULE_START_NO 1
-#endif
 /* M6: a map is on all disks that it names before an answer depends on it. */
-#ifndef RULE_TABLE_ALL
 #define RULE_TABLE_ALL 1
-#endif
 /* M7: if the write of a map was begun and not completed on all disks, a newer map is written. */
-#ifndef RULE_TABLE_REDO
 #define RULE_TABLE_REDO 1
-#endif
 /* M7, in service: if another disk fails while a map is written, a newer map is written. */
-#ifndef RULE_TABLE_REDO_SERVING
 #define RULE_TABLE_REDO_SERVING 1
-#endif
 /* M8: before the write of a map that marks a secondary as in sync begins, the secondary has every answered
  * change; from then on it receives every change before the answer. */
-#ifndef RULE_BOTH_TABLES
 #define RULE_BOTH_TABLES 1
-#endif
 /* M9: while fewer than half of the members are in service, no change is made. */
-#ifndef RULE_BELOW_HALF_READ_ONLY
 #define RULE_BELOW_HALF_READ_ONLY 1
-#endif
 /* M35: while members change, the store serves only with half of the previous members and half of the new
  * ones. */
-#ifndef RULE_MEMBERS_BOTH
 #define RULE_MEMBERS_BOTH 1
-#endif
 /* M11: at most one change of buckets is in progress. */
-#ifndef RULE_ONE_CHANGE
 #define RULE_ONE_CHANGE 1
-#endif
 /* M12: a key of a missing disk is neither read from nor written to another disk. */
-#ifndef RULE_MISSING_IS_503
 #define RULE_MISSING_IS_503 1
-#endif
 /* M13: a record in a slot that the map does not assign to its disk counts as absent. A disk that the map does
  * not list is refused. */
-#ifndef RULE_TABLE_DECIDES
 #define RULE_TABLE_DECIDES 1
-#endif
 /* M14: a change of a key with two copies is answered when both disks have flushed it. */
-#ifndef RULE_COPY_BEFORE_ANSWER
 #define RULE_COPY_BEFORE_ANSWER 1
-#endif
 /* M15: a failed disk is removed from the map before the answer to a change of buckets that the disk has
  * missed. */
-#ifndef RULE_AWAY_BEFORE_ANSWER
 #define RULE_AWAY_BEFORE_ANSWER 1
-#endif
 /* M15: a failed disk is removed from the map before the answer to a change of a key that has a copy on the
  * disk. */
-#ifndef RULE_AWAY_BEFORE_COPY_ANSWER
 #define RULE_AWAY_BEFORE_COPY_ANSWER 1
-#endif
 /* M16: a version of a key is visible to readers only when both disks have it. */
-#ifndef RULE_SETTLED_VISIBLE
 #define RULE_SETTLED_VISIBLE 1
-#endif
 /* M17: at most one change of a key is in progress. */
-#ifndef RULE_ONE_PER_KEY
 #define RULE_ONE_PER_KEY 1
-#endif
 /* M18: a secondary that is not in sync never becomes primary. */
-#ifndef RULE_FULL_ONLY
 #define RULE_FULL_ONLY 1
-#endif
 /* M19: data that the primary cannot return is read from the secondary if the secondary has the same
  * version. */
-#ifndef RULE_SAME_VERSION_READ
 #define RULE_SAME_VERSION_READ 1
-#endif
 /* M21: before serving, in-sync secondaries are made equal to their primaries. */
-#ifndef RULE_ALIGN_START
 #define RULE_ALIGN_START 1
-#endif
 /* M36: a secondary that was in sync stays in sync if it was away together with its primary. */
-#ifndef RULE_BOTH_AWAY_KEEP_FULL
 #define RULE_BOTH_AWAY_KEEP_FULL 1
-#endif
 /* M22: after a push of a key or of slots, the target has exactly those records of the key or slots that the
  * source has. */
-#ifndef RULE_ALIGN_REMOVES
 #define RULE_ALIGN_REMOVES 1
-#endif
 /* M24: a key that changes while its slot is copied to another disk is pushed again. */
-#ifndef RULE_MOVE_WATCH
 #define RULE_MOVE_WATCH 1
-#endif
 /* M25: writers of slots wait before the slots move to another disk. */
-#ifndef RULE_MOVE_FREEZE
 #define RULE_MOVE_FREEZE 1
-#endif
 /* M26: a disk hands over slots only after all ports look up the keys of these slots at the new disk. */
-#ifndef RULE_REMOVE_AFTER_SWITCH
 #define RULE_REMOVE_AFTER_SWITCH 1
-#endif
 /* M29: no object is written to a bucket before all disks have the bucket. */
-#ifndef RULE_BUCKET_ON_ALL
 #define RULE_BUCKET_ON_ALL 1
-#endif
 /* M30: a start makes the buckets of all disks equal to those of the metadata leader. */
-#ifndef RULE_BUCKETS_FROM_HEAD
 #define RULE_BUCKETS_FROM_HEAD 1
-#endif
 /* M31a: a bucket is removed only with all members present. */
-#ifndef RULE_GATE_ALL_PRESENT
 #define RULE_GATE_ALL_PRESENT 1
-#endif
 /* M31b: after a disk has reported a bucket as empty, no object is written to the bucket until the bucket is
  * removed. */
-#ifndef RULE_GATE_CLOSED
 #define RULE_GATE_CLOSED 1
-#endif
 /* M31d: after the first engine has removed a bucket, all other engines remove the bucket, too. If an engine
  * cannot, the gate of the bucket stays closed. */
-#ifndef RULE_GATE_FORWARD
 #define RULE_GATE_FORWARD 1
-#endif
 /* M38: the metadata leader removes a bucket first. If the next start still finds the bucket on the leader,
  * the uploads in the bucket still exist. */
-#ifndef RULE_HEAD_REMOVES_FIRST
 #define RULE_HEAD_REMOVES_FIRST 1
-#endif
 /* M32: the contents of a former bucket do not belong to a new bucket of the same name. */
-#ifndef RULE_OLDER_THAN_BUCKET
 #define RULE_OLDER_THAN_BUCKET 1
-#endif
 /* M33: a failed disk is still read, but is not asked about buckets. M39: nor is a failed disk asked about the
  * contents of a bucket that has changed since the failure. */
-#ifndef RULE_FAILED_HAS_NO_BUCKETS
 #define RULE_FAILED_HAS_NO_BUCKETS 1
-#endif
 /* M41: a disk that took part in a map, but does not know the start of that map, is an older copy of itself,
  * and counts as away. */
-#ifndef RULE_BEHIND_IS_AWAY
 #define RULE_BEHIND_IS_AWAY 1
-#endif
 
 #endif
