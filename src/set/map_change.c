@@ -225,7 +225,7 @@ set_table_failed(struct set *s)
 		 * The owner is notified of the failure, because the owner may be waiting for an answer of a
 		 * disk that hangs.
 		 */
-		if (t && !t->is_alarmed) {
+		if (t && t->on_alarm && !t->is_alarmed) {
 			t->is_alarmed = true;
 			mailbox_post(t->mb, &t->alarm, t->on_alarm);
 		}

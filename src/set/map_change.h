@@ -25,8 +25,8 @@ struct set_turn {
 	struct msg msg;
 	struct mailbox *mb;
 	void (*go)(struct msg *m);
-	/* Message to the owner of the map change lock that an engine has failed, because the owner may be
-	 * waiting for an answer of this engine. The message runs on_alarm() in mailbox mb. */
+	/* Message to the owner of the map change lock that an engine has failed, for an owner that may wait for
+	 * an answer of this engine. The message runs on_alarm() in mailbox mb. NULL: the owner gets no message. */
 	struct msg alarm;
 	void (*on_alarm)(struct msg *m);
 	bool is_alarmed; /* true: the alarm message is in flight; protected by the mutex of the map */
@@ -52,8 +52,8 @@ void set_table_end(struct set *s);
 /* Takes the map change lock and returns true, or enters the queue of the lock and returns false: t->go()
  * follows when the lock is granted. */
 bool set_take_turn(struct set *s, struct set_turn *t);
-/* Releases the map change lock to the entry that has waited longest. Returns true if t->on_alarm() will still
- * run, so that t must not be freed before. */
+/* Releases the map change lock to the entry that has waited longest. Returns true if t->on_alarm(), which is
+ * not NULL, will still run, so that t must not be freed before. */
 bool set_give_turn(struct set *s, struct set_turn *t);
 /* Notes that the alarm message of t has arrived, so that another alarm can be posted. Called by
  * on_alarm(). */

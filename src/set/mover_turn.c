@@ -35,16 +35,6 @@ on_turn(struct msg *msg)
 	container_of(msg, struct mover, turn.msg)->has_gone = true;
 }
 
-/* Handles the notification that a disk has failed. The rebalancer checks for failed disks itself, so this
- * function only makes the next notification possible. */
-static void
-on_alarm(struct msg *msg)
-{
-	struct mover *m = container_of(msg, struct mover, turn.alarm);
-
-	set_hear_alarm(m->set, &m->turn);
-}
-
 static void
 wait_for_turn(struct mover *m, bool has_it)
 {
@@ -58,8 +48,7 @@ move_take_turn(struct mover *m)
 {
 	struct set *s = m->set;
 
-	check(!m->turn.is_alarmed);
-	m->turn = (struct set_turn){ .mb = &m->mb, .go = on_turn, .on_alarm = on_alarm };
+	m->turn = (struct set_turn){ .mb = &m->mb, .go = on_turn };
 	m->has_gone = false;
 	wait_for_turn(m, set_take_turn(s, &m->turn));
 	wait_for_turn(m, set_settle(s, &m->turn));
@@ -72,12 +61,8 @@ move_take_turn(struct mover *m)
 void
 move_give_turn(struct mover *m)
 {
-	bool comes;
-
 	set_new_head(m->set);
-	comes = set_give_turn(m->set, &m->turn);
-	while (comes && m->turn.is_alarmed)
-		move_turn(m);
+	set_give_turn(m->set, &m->turn);
 }
 
 int

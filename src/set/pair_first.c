@@ -19,7 +19,7 @@ struct pairing {
 	struct set_turn turn;
 	struct store_op *op;        /* operation of the caller */
 	struct store_change change; /* the creation, with its own copy of the name */
-	bool has_written, has_ended;
+	bool has_written;
 	int result;
 	unsigned paired; /* number of the assignment (set_begin_pairs()), for set_note_pairs_answer() */
 	struct set_wait wait;
@@ -33,7 +33,6 @@ pairing_end(struct pairing *g)
 	struct store_op *op = g->op;
 	int r = g->result;
 
-	check(g->has_ended);
 	if (r == 0)
 		r = set_bucket_create(port_base(g->port), &g->change, op);
 	port_unpin(g->port);
@@ -66,16 +65,6 @@ pairing_over(struct pairing *g)
 	}
 	g->wait = (struct set_wait){ .mb = port_mailbox(g->port), .go = pairing_kept };
 	set_wait_kept(port_set(g->port), &g->wait);
-}
-
-static void
-pairing_alarm(struct msg *m)
-{
-	struct pairing *g = container_of(m, struct pairing, turn.alarm);
-
-	set_hear_alarm(port_set(g->port), &g->turn);
-	if (g->has_ended)
-		pairing_over(g);
 }
 
 /* Assigns the secondaries of an effective map to the slots. Returns the number of the assignment
@@ -165,9 +154,8 @@ pairing_go(struct pairing *g)
 		g->paired = use_pairs(s, &g->next);
 	}
 	set_new_head(s);
-	g->has_ended = true;
-	if (!set_give_turn(s, &g->turn))
-		pairing_over(g);
+	set_give_turn(s, &g->turn);
+	pairing_over(g);
 }
 
 static void
@@ -188,7 +176,7 @@ set_pair_first(struct set_port *p, const struct store_change *sc, struct store_o
 	g->op = op;
 	g->change = *sc;
 	g->change.key.bucket = memcpy(g->name, sc->key.bucket, sc->key.bucket_len);
-	g->turn = (struct set_turn){ .mb = port_mailbox(p), .go = pairing_turn, .on_alarm = pairing_alarm };
+	g->turn = (struct set_turn){ .mb = port_mailbox(p), .go = pairing_turn };
 	port_pin(p);
 	/* The operation always completes through the mailbox, even if the lock is free. */
 	if (set_take_turn(port_set(p), &g->turn))

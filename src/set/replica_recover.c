@@ -30,7 +30,6 @@ struct set_recovery {
 	/* Port on whose thread the round runs; this thread owns the fields below. */
 	struct set_port *keeper;
 	struct set_turn turn;
-	bool has_ended; /* true: the round has ended, but an alarm message is still in flight */
 	struct msg msg;
 	struct disk_table table;
 	struct store_slots places;
@@ -75,23 +74,12 @@ give_turn(struct set *s)
 	set_note_away(s, &c->table);
 	heals = set_pairs_wait(s, &c->table);
 	set_new_head(s);
-	c->has_ended = true;
 	/* Resynchronisation is requested before the round ends, so an observer always sees one of the two as
 	 * active. */
 	if (heals)
 		set_heal(s);
-	if (!set_give_turn(s, &c->turn))
-		end_round(s);
-}
-
-static void
-on_alarm(struct msg *m)
-{
-	struct set_recovery *c = container_of(m, struct set_recovery, turn.alarm);
-
-	set_hear_alarm(port_set(c->keeper), &c->turn);
-	if (c->has_ended)
-		end_round(port_set(c->keeper));
+	set_give_turn(s, &c->turn);
+	end_round(s);
 }
 
 /* ---- application of the newest map ---- */
@@ -291,8 +279,7 @@ begin_round(struct set *s)
 {
 	struct set_recovery *c = s->recovery;
 
-	c->turn = (struct set_turn){ .mb = port_mailbox(c->keeper), .go = on_turn, .on_alarm = on_alarm };
-	c->has_ended = false;
+	c->turn = (struct set_turn){ .mb = port_mailbox(c->keeper), .go = on_turn };
 	pthread_mutex_lock(&c->lock);
 	c->again = false;
 	list_init(&c->round);
