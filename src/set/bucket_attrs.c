@@ -1,12 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Changes the attributes and the quota of a bucket; see bucket_change.h. */
+/* Changes the attributes and the quota of a bucket (bucket_change.h), and reads them from the metadata leader
+ * (set_int.h). */
 #include "set/bucket_change.h"
 
 #include "model/quota.h"
+#include "base/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+/*
+ * Returns the version of bucket attributes that callers get. The version contains the engine's number:
+ * versions differ between engines, and a version read from one engine must not match that of another engine
+ * by chance. The same call turns a caller's version into that of the engine.
+ */
+static uint64_t
+attrs_version(uint64_t version, int engine)
+{
+	return version && version != STORE_VERSION_ANY ? version ^ (uint64_t)(engine + 1) << 56 : version;
+}
+
+int
+set_look_bucket(struct store_port *sp, const struct store_look *l, struct store_op *op)
+{
+	struct store_stat *st = container_of(op, struct store_stat, op);
+	struct set_port *p = set_port(sp);
+	int head = set_head(port_set(p)), r = port_engine(p, head)->ops->look(port_engine(p, head), l, op);
+
+	check(r != 0 || l->kind == LOOK_BUCKET);
+	if (r > 0 && l->kind == LOOK_BUCKET_ATTRS)
+		st->version = attrs_version(st->version, head);
+	return r;
+}
+
+/* ---- changes ---- */
 
 static int
 set_at(struct change *c, uint64_t version)
@@ -49,7 +77,7 @@ set_attrs_next(struct change *c, int r)
 {
 	if (judge_step(c, r))
 		return 0;
-	return set_at(c, c->judged ? STORE_VERSION_ANY : set_attrs_version(c->version, c->at));
+	return set_at(c, c->judged ? STORE_VERSION_ANY : attrs_version(c->version, c->at));
 }
 
 int

@@ -128,19 +128,12 @@ int set_list(struct store_port *sp, struct store_list *ls);
 void set_copies_info(const struct store *st, struct store_copies_info *ret_info);
 const char *set_background(const struct store *st);
 
-/* ---- bucket_make.c, bucket_remove.c, bucket_attrs.c, bucket_look.c ---- */
+/* ---- bucket_make.c, bucket_remove.c, bucket_attrs.c ---- */
 
 int set_bucket_create(struct store_port *sp, const struct store_change *sc, struct store_op *op);
 int set_bucket_delete(struct store_port *sp, const struct store_change *sc, struct store_op *op);
 int set_bucket_set_attrs(struct store_port *sp, const struct store_change *sc, struct store_op *op);
 int set_bucket_set_quota(struct store_port *sp, const struct store_change *sc, struct store_op *op);
-/*
- * Returns the version of bucket attributes that callers get. The version contains the engine's number:
- * versions differ between engines, and a version read from one engine must not match that of another engine
- * by chance.
- */
-uint64_t set_attrs_version(uint64_t version, int engine);
-int set_list_buckets(struct store_port *sp, struct store_list *ls);
 int set_look_bucket(struct store_port *sp, const struct store_look *l, struct store_op *op);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lists the objects and uploads of a set by merging the lists of its engines. */
+/* Lists the objects and uploads of a set by merging the lists of its engines, and the buckets of its metadata leader. */
 #include "set/map/set_rules.h"
 #include "set/replicas.h"
 #include "model/merge.h"
@@ -90,12 +90,11 @@ set_list(struct store_port *sp, struct store_list *ls)
 	struct set_port *p = set_port(sp);
 	struct set *s = port_set(p);
 	struct merge_of of = port_merge(p);
+	struct store_port *head = port_engine(p, set_head(s));
 	bool two;
 
-	if (!ls->bucket)
-		return set_list_buckets(sp, ls);
-	if (set_units(s) == 1)
-		return port_engine(p, 0)->ops->list(port_engine(p, 0), ls);
+	if (!ls->bucket || set_units(s) == 1)
+		return head->ops->list(head, ls);
 	two = set_bucket_has_two(sp, ls->bucket, ls->bucket_len);
 	/* A list that lacks the keys of a missing disk must be marked as partial. */
 	ls->is_partial = two ? set_misses_places(s) : set_misses_some(s);

@@ -332,8 +332,9 @@ mem_job_start(struct job *j)
 {
 	struct mem_store *st = j->port->st;
 	uint32_t at_once = j->kind == MEM_OPEN || j->kind == MEM_LIST ? st->tuning.open_at_once
-			   : j->kind == MEM_STAT                      ? st->tuning.stat_at_once
-								      : st->tuning.other_at_once;
+			   : j->work == mem_bucket_get_attrs_work && st->tuning.attrs_at_once ? 100
+			   : j->kind == MEM_STAT ? st->tuning.stat_at_once
+						 : st->tuning.other_at_once;
 	struct job **link;
 
 	at_once = !st->member ? at_once : j->is_quick ? 100 : 0;

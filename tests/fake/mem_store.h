@@ -17,7 +17,8 @@ struct mem_store_tuning {
 	uint32_t delay_max_us; /* largest delay of a completion; default 200 */
 	uint32_t
 		open_at_once; /* number of 100 opens and listings that finish in the start call; default 50 */
-	uint32_t stat_at_once;  /* the same for looks at buckets and uploads; default 50 */
+	uint32_t stat_at_once; /* the same for looks at buckets and uploads; default 50 */
+	bool attrs_at_once; /* all reads of a bucket's attributes finish in the start call, as those of an engine in a set do */
 	uint32_t other_at_once; /* the same for reads, writes, commits and deletes; default 0 */
 };
 /* Takes effect with the next operation. */

@@ -83,6 +83,7 @@ set_begin(int engines, int ports, const struct mem_store_tuning *tuning)
 		struct mem_store_tuning t = *tuning;
 
 		t.seed += (uint64_t)i;
+		t.attrs_at_once = true;
 		mem_store_tune(engine(i), &t);
 	}
 }
