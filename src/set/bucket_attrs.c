@@ -39,8 +39,6 @@ set_look_bucket(struct store_port *sp, const struct store_look *l, struct store_
 static int
 set_at(struct change *c, uint64_t version)
 {
-	if (change_copy_attrs(c) < 0)
-		return -EAGAIN;
 	c->touched = true;
 	return change_apply_at(c, (struct store_change){ .act = ACT_SET_BUCKET_ATTRS,
 							 .version = version,
@@ -83,13 +81,7 @@ set_attrs_next(struct change *c, int r)
 int
 set_bucket_set_attrs(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
-	struct set_port *p = set_port(sp);
-	struct change *c;
-
-	c = change_new(p, op, sc, set_attrs_next);
-	if (!c)
-		return -EAGAIN;
-	return change_begin(c);
+	return change_begin(change_new(sp, op, sc, set_attrs_next));
 }
 
 /* ---- quotas ---- */
@@ -128,13 +120,5 @@ set_quota_next(struct change *c, int r)
 int
 set_bucket_set_quota(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
-	struct set_port *p = set_port(sp);
-	struct change *c;
-
-	c = change_new(p, op, sc, set_quota_next);
-	if (!c)
-		return -EAGAIN;
-	c->max_quota = *sc->max;
-	c->version = STORE_VERSION_ANY;
-	return change_begin(c);
+	return change_begin(change_new(sp, op, sc, set_quota_next));
 }

@@ -70,23 +70,17 @@ change_is_done(struct change *c, int result)
 	return 0;
 }
 
-static void
-sub_free(struct sub *sub)
-{
-	if (sub)
-		free(sub->attrs);
-	free(sub);
-}
-
 static struct sub *
 sub_new(struct change *c)
 {
-	struct sub *sub = calloc(1, sizeof *sub);
+	struct sub *sub = calloc(1, sizeof *sub + c->attrs_len);
 
 	if (!sub)
 		return NULL;
 	sub->c = c;
 	sub->port = c->port;
+	if (c->attrs_len)
+		memcpy(sub->attrs, c->attrs, c->attrs_len);
 	return sub;
 }
 
@@ -94,7 +88,7 @@ static void
 change_free(struct change *c)
 {
 	port_unpin(c->port);
-	sub_free(c->sub);
+	free(c->sub);
 	free(c);
 }
 
@@ -130,7 +124,7 @@ on_sub(struct store_op *op)
 		return;
 	}
 	port_unpin(sub->port);
-	sub_free(sub);
+	free(sub);
 }
 
 /* Handles the notification that a disk has failed. If the change waits for that disk, the change continues
@@ -163,14 +157,15 @@ on_turn(struct msg *m)
 }
 
 struct change *
-change_new(struct set_port *p, struct store_op *op, const struct store_change *sc,
+change_new(struct store_port *sp, struct store_op *op, const struct store_change *sc,
 	   int (*next)(struct change *, int))
 {
+	struct set_port *p = set_port(sp);
 	struct change *c = calloc(1, sizeof *c);
 
 	if (!c)
 		return NULL;
-	op->port = port_base(p);
+	op->port = sp;
 	c->turn.mb = port_mailbox(p);
 	c->turn.go = on_turn;
 	c->turn.on_alarm = on_alarm;
@@ -183,7 +178,9 @@ change_new(struct set_port *p, struct store_op *op, const struct store_change *s
 	memcpy(c->name, sc->key.bucket, c->len);
 	c->attrs = sc->attrs;
 	c->attrs_len = sc->attrs_len;
-	c->version = sc->version;
+	c->version = sc->act == ACT_SET_BUCKET_ATTRS ? sc->version : STORE_VERSION_ANY;
+	if (sc->max)
+		c->max_quota = *sc->max;
 	c->sub = sub_new(c);
 	if (!c->sub) {
 		free(c);
@@ -195,6 +192,8 @@ change_new(struct set_port *p, struct store_op *op, const struct store_change *s
 int
 change_begin(struct change *c)
 {
+	if (!c)
+		return -EAGAIN;
 	port_pin(c->port);
 	if (!set_take_turn(port_set(c->port), &c->turn) || !drive(c, 0))
 		return 0;
@@ -211,20 +210,6 @@ change_engine_at(struct change *c)
 	memset(&c->sub->u, 0, sizeof c->sub->u);
 	c->sub->u.op.done = on_sub;
 	return port_engine(c->port, c->at);
-}
-
-int
-change_copy_attrs(struct change *c)
-{
-	struct sub *sub = c->sub;
-
-	if (!sub->attrs && c->attrs_len) {
-		sub->attrs = malloc(c->attrs_len);
-		if (!sub->attrs)
-			return -ENOMEM;
-		memcpy(sub->attrs, c->attrs, c->attrs_len);
-	}
-	return 0;
 }
 
 int

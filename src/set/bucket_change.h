@@ -42,13 +42,14 @@ struct sub {
 	struct change *c;
 	struct set_port *port;
 	bool is_busy;
-	void *attrs; /* copy of the bucket's attributes, owned by this struct; NULL: no attributes */
 	union {
 		struct store_op op;
 		struct store_del del;
 		struct store_bucket_set set;
 		struct store_stat stat;
 	} u;
+	/* copy of the new attributes, because the engine may read them after the caller was answered */
+	unsigned char attrs[];
 };
 
 struct change {
@@ -107,16 +108,13 @@ bool change_is_lost(const struct change *c);
 /* Ends the change with `result`, and returns 0. */
 int change_is_done(struct change *c, int result);
 /* Allocates a change of a bucket. Returns NULL if there is no memory. */
-struct change *change_new(struct set_port *p, struct store_op *op, const struct store_change *sc,
+struct change *change_new(struct store_port *sp, struct store_op *op, const struct store_change *sc,
 			  int (*next)(struct change *, int));
 /* Takes the map change lock and begins the change. Returns 1 if the change has ended with its result in
- * op->result; 0: op->done() follows. */
+ * op->result; 0: op->done() follows; -EAGAIN: c is NULL. */
 int change_begin(struct change *c);
 /* Initializes the operation of the current step for its engine. Returns the port of this engine. */
 struct store_port *change_engine_at(struct change *c);
-/* Copies the attributes for the engine of the current step, because this engine may read them after the
- * caller was answered. Returns 0 or -ENOMEM. */
-int change_copy_attrs(struct change *c);
 /* Starts a change of the bucket on the engine of the current step; sc: the change, without the name of the
  * bucket. Returns the result of the engine's start function (store.h). */
 int change_apply_at(struct change *c, struct store_change sc);

@@ -22,8 +22,6 @@ make_at(struct change *c)
 		/* The bucket is made without a closed gate on this engine, so no later step has to open the
 		 * gate. */
 		c->closed |= (uint64_t)1 << c->at;
-	if (change_copy_attrs(c) < 0)
-		return -EAGAIN;
 	return change_apply_at(c, (struct store_change){ .act = ACT_MAKE_BUCKET,
 							 .copies = c->copies,
 							 .attrs = c->sub->attrs,
@@ -146,22 +144,19 @@ int
 set_bucket_create(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
 	struct set_port *p = set_port(sp);
-	unsigned by_default = port_set(p)->conf.default_copies ? port_set(p)->conf.default_copies : 1;
-	unsigned copies = sc->copies;
+	struct set *s = port_set(p);
+	unsigned copies = sc->copies ? sc->copies : s->conf.default_copies ? s->conf.default_copies : 1;
 	struct change *c;
 
-	if (copies > 1 || (!copies && by_default > 1)) {
-		if (set_disks(port_set(p)) < 2)
-			return -EDOM;
-	}
-	if ((copies ? copies : by_default) > 1 && !set_has_pairs(port_set(p)))
+	if (copies > 1 && set_disks(s) < 2)
+		return -EDOM;
+	if (copies > 1 && !set_has_pairs(s))
 		return set_pair_first(p, sc, op);
-	c = change_new(p, op, sc, create_over);
-	if (!c)
-		return -EAGAIN;
-	c->step = LOOK;
-	c->copies = copies ? copies : by_default;
-	c->is_wanted = copies != 0;
-	c->ctime_ns = change_birth_time(port_set(p));
+	c = change_new(sp, op, sc, create_over);
+	if (c) {
+		c->copies = copies;
+		c->is_wanted = sc->copies != 0;
+		c->ctime_ns = change_birth_time(s);
+	}
 	return change_begin(c);
 }

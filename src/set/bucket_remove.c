@@ -149,16 +149,9 @@ delete_over(struct change *c, int r)
 int
 set_bucket_delete(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
-	struct set_port *p = set_port(sp);
-	struct change *c;
-
 	/* The removal is refused while an engine is missing, because the contents of that engine are unknown
 	 * (M31). */
-	if (RULE_GATE_ALL_PRESENT && set_misses_some(port_set(p)))
+	if (RULE_GATE_ALL_PRESENT && set_misses_some(port_set(set_port(sp))))
 		return -ENODEV;
-	c = change_new(p, op, sc, delete_over);
-	if (!c)
-		return -EAGAIN;
-	c->step = LOOK;
-	return change_begin(c);
+	return change_begin(change_new(sp, op, sc, delete_over));
 }
