@@ -15,18 +15,14 @@
 /* Returns a number for a new disk. Within one start no number is given to two disks, so data that was written
  * with a number since the start refers to one disk. */
 static int
-free_number(struct set *s)
+free_number(struct mover *m)
 {
-	struct disk_table *t = malloc(sizeof *t);
-	uint64_t taken = UINT64_MAX;
+	uint64_t taken;
 
-	if (t) {
-		set_get_table(s, t);
-		taken = t->members;
-	}
-	free(t);
-	for (int i = 0; i < set_engines(s); i++)
-		taken |= (uint64_t)1 << set_number(s, i);
+	set_get_table(m->set, &m->next);
+	taken = m->next.members;
+	for (int i = 0; i < set_engines(m->set); i++)
+		taken |= (uint64_t)1 << set_number(m->set, i);
 	return taken == UINT64_MAX ? -1 : __builtin_ctzll(~taken);
 }
 
@@ -136,19 +132,14 @@ static int
 enter(struct mover *m, int engine, const uint8_t uuid[UUID_BYTES])
 {
 	struct set *s = m->set;
-	struct disk_table *next = malloc(sizeof *next);
 	uint64_t bit = (uint64_t)1 << engine;
 	char name[DISK_NAME_BYTES];
-	int r = next ? align(m, engine) : -ENOMEM;
+	int r = align(m, engine);
 
-	if (r < 0) {
-		free(next);
+	if (r < 0)
 		return r;
-	}
-	set_get_table(s, next);
-	table_add(next, set_number(s, engine), uuid);
-	r = move_change_table(m, next, set_all(s) | bit, bit);
-	free(next);
+	table_add(&m->next, set_number(s, engine), uuid);
+	r = move_change_table(m, set_all(s) | bit, bit);
 	if (r < 0)
 		return disk_say(m->said, sizeof m->said, r, "a disk failed while %s was added", m->path);
 	set_add_unit(s, engine, uuid);
@@ -164,7 +155,7 @@ move_add(struct mover *m)
 	struct store_conf c = s->conf;
 	uint8_t uuid[UUID_BYTES];
 	struct store *st;
-	int engine = set_engines(s), number = free_number(s), r;
+	int engine = set_engines(s), number = free_number(m), r;
 
 	if (number < 0)
 		return disk_say(m->said, sizeof m->said, -EAGAIN, "a disk can be added after a restart");

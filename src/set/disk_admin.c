@@ -17,6 +17,7 @@
 #include "set/mover.h"
 #include "set/replicas.h"
 
+#include "base/check.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
@@ -307,21 +308,14 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	/* posix_memalign() is used because struct mover contains a mailbox, which is aligned to a cache
 	 * line. */
 	m = posix_memalign(&mem, _Alignof(struct mover), sizeof *m) == 0 ? memset(mem, 0, sizeof *m) : NULL;
-	r = m ? move_changed_new(&m->changed) : -ENOMEM;
-	if (r == 0)
-		r = move_sender_new(m);
-	if (r == 0)
-		r = mailbox_init(&m->mb);
+	r = m ? mailbox_init(&m->mb) : -ENOMEM;
 	if (r < 0) {
-		if (m) {
-			move_changed_free(m->changed);
-			move_sender_free(m->sender);
-		}
 		free(m);
 		return disk_say(err, err_len, r, "nothing to move slots with: %s", strerror(-r));
 	}
 	pthread_mutex_init(&m->job_lock, NULL);
 	pthread_mutex_init(&m->lock, NULL);
+	pthread_mutex_init(&m->changed.lock, NULL);
 	pthread_cond_init(&m->cond, NULL);
 	m->set = s;
 	atomic_store(&m->is_over, true);
@@ -346,11 +340,11 @@ set_move_end(struct set *s)
 	atomic_store(&m->stop, true);
 	if (m->has_thread)
 		pthread_join(m->thread, NULL);
+	check(!m->changed.keys && !m->sender.sending && !m->sender.has_bufs && !m->sender.rotten);
 	mailbox_fini(&m->mb);
 	pthread_mutex_destroy(&m->job_lock);
 	pthread_mutex_destroy(&m->lock);
-	move_changed_free(m->changed);
-	move_sender_free(m->sender);
+	pthread_mutex_destroy(&m->changed.lock);
 	pthread_cond_destroy(&m->cond);
 	free(m);
 }

@@ -23,14 +23,14 @@ leaves_pairs(struct set *s, const struct disk_table *t, uint64_t draining)
 }
 
 /*
- * Removes all secondaries from a map that will have one disk. The first bucket with two copies that is made
+ * Removes all secondaries from m->next, a map that will have one disk. The first bucket with two copies that is made
  * later assigns secondaries again. The caller holds the map change lock, so no bucket is made during the
  * call. Returns 0; -EPERM if any disk has a bucket with two copies; or another -errno. A disk may have such a
  * bucket alone, after an incomplete removal; the bucket counts, because this disk may be the only one at the
  * next start.
  */
 static int
-drop_pairs(struct mover *m, struct disk_table *next)
+drop_pairs(struct mover *m)
 {
 	struct set *s = m->set;
 	char name[STORE_BUCKET_MAX + 1];
@@ -51,49 +51,46 @@ drop_pairs(struct mover *m, struct disk_table *next)
 			   &(struct advice_values){ .path = name });
 		return -EPERM;
 	}
-	memset(next->second, TABLE_NO_DISK, sizeof next->second);
-	memset(next->full, 0, sizeof next->full);
+	memset(m->next.second, TABLE_NO_DISK, sizeof m->next.second);
+	memset(m->next.full, 0, sizeof m->next.full);
 	return 0;
 }
 
 int
 move_set_bits(struct mover *m, uint64_t draining, uint64_t filling)
 {
-	struct disk_table *next = malloc(sizeof *next);
-	int r = next ? move_take_turn(m) : -EAGAIN;
+	struct disk_table *next = &m->next;
+	int r = move_take_turn(m);
+	bool drops;
 
+	if (r < 0)
+		return r;
+	check(!((draining | filling) & ~next->members));
+	/* A disk with both bits (draining and filling) remains, because its drain was cancelled. */
+	drops = !(draining & filling) && !leaves_pairs(m->set, next, draining);
+	if (drops)
+		r = drop_pairs(m);
 	if (r == 0) {
-		bool drops;
-
-		set_get_table(m->set, next);
-		check(!((draining | filling) & ~next->members));
-		/* A disk with both bits (draining and filling) remains, because its drain was cancelled. */
-		drops = !(draining & filling) && !leaves_pairs(m->set, next, draining);
-		if (drops)
-			r = drop_pairs(m, next);
-		if (r == 0) {
-			next->draining = draining;
-			next->filling = filling;
-			r = move_change_table(m, next, set_all(m->set), 0);
-		}
-		if (r == 0 && drops)
-			set_end_pairs(m->set);
-		move_give_turn(m);
+		next->draining = draining;
+		next->filling = filling;
+		r = move_change_table(m, set_all(m->set), 0);
 	}
-	free(next);
+	if (r == 0 && drops)
+		set_end_pairs(m->set);
+	move_give_turn(m);
 	return r;
 }
 
 /* ---- the disk ---- */
 
-/* Writes, to the disk's own superblock, the map that does not contain this disk. The wait is limited, because
+/* Writes m->next, which does not contain the disk, to the disk's own superblock. The wait is limited, because
  * the disk may hang. */
 static void
-tell_it(struct mover *m, int engine, const struct disk_table *t)
+tell_it(struct mover *m, int engine)
 {
 	uint64_t until = clock_ns() + 10 * NS_PER_S;
 
-	set_tell_left(m->set, engine, t);
+	set_tell_left(m->set, engine, &m->next);
 	while (!set_left_is_told(m->set, engine) && clock_ns() < until)
 		move_turn(m);
 }
@@ -102,43 +99,33 @@ int
 move_leave(struct mover *m, int engine)
 {
 	struct set *s = m->set;
-	struct disk_table *next = malloc(sizeof *next);
-	int r = next ? move_take_turn(m) : -EAGAIN;
+	int number = set_number(s, engine), unit = disk_unit_of(s, engine), r = move_take_turn(m);
+	uint64_t stay = set_all(s) & ~((uint64_t)1 << engine);
+	char name[DISK_NAME_BYTES];
 
-	if (r == 0 && !disks_all_serve(s)) {
-		move_give_turn(m);
+	if (r < 0)
+		return r;
+	if (!disks_all_serve(s)) {
 		r = -EBUSY;
-	}
-	if (r == 0) {
-		set_get_table(s, next);
+	} else if (table_roles(&m->next, number)) {
 		/* The disk has slots again: either the first bucket with two copies was made during the
 		 * drain, or another disk failed and this disk became a primary. */
-		if (table_roles(next, set_number(s, engine))) {
-			move_give_turn(m);
-			r = -EINTR;
-		}
-	}
-	if (r == 0) {
-		table_remove(next, set_number(s, engine));
-		check(next->members);
+		r = -EINTR;
+	} else {
+		table_remove(&m->next, number);
+		check(m->next.members);
 		/* The disk leaves only if every remaining disk accepts the map. Otherwise the disks without
 		 * the new map, together with this disk, could be enough for a start (M35). */
-		r = move_change_table(m, next, set_all(s) & ~((uint64_t)1 << engine),
-				      set_all(s) & ~((uint64_t)1 << engine));
-		if (r == 0) {
-			int unit = disk_unit_of(s, engine);
-			char name[DISK_NAME_BYTES];
-
-			set_note_drained(s, unit);
-			set_get_table(s, next);
-			move_give_turn(m);
-			tell_it(m, engine, next);
-			log_note("disk %s is drained, and no member of the store any more",
-				 disk_called(s, unit, name));
-		} else {
-			move_give_turn(m);
-		}
+		r = move_change_table(m, stay, stay);
 	}
-	free(next);
-	return r;
+	if (r == 0) {
+		set_note_drained(s, unit);
+		set_get_table(s, &m->next);
+	}
+	move_give_turn(m);
+	if (r < 0)
+		return r;
+	tell_it(m, engine);
+	log_note("disk %s is drained, and no member of the store any more", disk_called(s, unit, name));
+	return 0;
 }

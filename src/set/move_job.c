@@ -48,21 +48,20 @@ static int
 begin_job(struct mover *m)
 {
 	struct set *s = m->set;
-	struct disk_table *t = malloc(sizeof *t);
-	int r = t ? 0 : -ENOMEM;
+	struct disk_table *t = &m->table;
+	int r = 0;
 
-	if (r == 0 && m->job == JOB_DRAIN) {
+	if (m->job == JOB_DRAIN) {
 		set_get_table(s, t);
 		r = move_set_bits(m, t->draining | (uint64_t)1 << set_number(s, set_unit(s, m->unit)->engine),
 				  t->filling);
 	}
-	if (r == 0 && m->job == JOB_ADD)
+	if (m->job == JOB_ADD)
 		r = move_add(m);
 	if (r == 0) {
 		set_get_table(s, t);
 		move_begin_count(m, t);
 	}
-	free(t);
 	return r;
 }
 
@@ -171,55 +170,55 @@ is_any_stuck(const struct mover *m)
 	return any != 0;
 }
 
+/* Moves m->slots. The records on the source, or on the disk that was the secondary, are foreign then. They are removed
+ * immediately to free space, except on a disk that is drained. */
+static int
+move_some(struct mover *m, int from, int to)
+{
+	int r = move_slots(m, from, to);
+
+	note_slots(m, r);
+	if (r == 0 && !table_has(m->table.draining, set_number(m->set, from)))
+		r = move_clean(m, -1);
+	return r;
+}
+
 /* Executes one step of the job. Returns false if the job has ended. */
 static bool
 move_on(struct mover *m)
 {
 	struct set *s = m->set;
-	struct disk_table *t = malloc(sizeof *t);
-	int from, to, left, pairs = 0, r = -EAGAIN;
+	const struct disk_table *t = &m->table;
+	int from, to, left, pairs = 0, r;
 	bool goes_on = true, waits = false;
 
-	if (t) {
-		set_get_table(s, t);
-		move_note_progress(m, t);
-		if (!move_is_under_way(s, t)) {
-			r = m->job == JOB_MOVE || m->job == JOB_HEAL ? move_clean(m, -1) : 0;
-			goes_on = r < 0;
-		} else if (move_members_change(t) &&
-			   (m->gives_up || atomic_load(&m->cancel) || table_gives_up(t))) {
-			r = give_up(m, t);
-		} else if ((pairs = move_next_pairs(m, t, &from, &to)) > 0) {
-			r = move_slots(m, from, to);
-			note_slots(m, r);
-			/* The records on the disk that was the secondary are foreign now, and are removed. */
-			if (r == 0 && !table_has(t->draining, set_number(s, from)))
-				r = move_clean(m, -1);
-		} else if (pairs < 0 && pairs != -EAGAIN) {
-			r = pairs;
-		} else if (!move_members_change(t)) {
-			waits = !is_any_stuck(m);
-			r = waits ? -EAGAIN : -EBADMSG;
-			memset(&m->stuck, 0, sizeof m->stuck);
-		} else if (move_next_slots(m, t, &from, &to, &left)) {
-			r = move_slots(m, from, to);
-			note_slots(m, r);
-			/* The records on the source are foreign now. They are removed immediately to free
-			 * space, except on a disk that is drained. */
-			if (r == 0 && !table_has(t->draining, set_number(s, from)))
-				r = move_clean(m, -1);
-		} else if (!left && pairs == 0) {
-			r = finish(m, t);
-		} else {
-			memset(&m->stuck, 0, sizeof m->stuck);
-			r = set_misses_some(s) ? -EBUSY : -EBADMSG;
-		}
+	set_get_table(s, &m->table);
+	move_note_progress(m, t);
+	if (!move_is_under_way(s, t)) {
+		r = m->job == JOB_MOVE || m->job == JOB_HEAL ? move_clean(m, -1) : 0;
+		goes_on = r < 0;
+	} else if (move_members_change(t) && (m->gives_up || atomic_load(&m->cancel) || table_gives_up(t))) {
+		r = give_up(m, t);
+	} else if ((pairs = move_next_pairs(m, t, &from, &to)) > 0) {
+		r = move_some(m, from, to);
+	} else if (pairs < 0 && pairs != -EAGAIN) {
+		r = pairs;
+	} else if (!move_members_change(t)) {
+		waits = !is_any_stuck(m);
+		r = waits ? -EAGAIN : -EBADMSG;
+		memset(&m->stuck, 0, sizeof m->stuck);
+	} else if (move_next_slots(m, t, &from, &to, &left)) {
+		r = move_some(m, from, to);
+	} else if (!left && pairs == 0) {
+		r = finish(m, t);
+	} else {
+		memset(&m->stuck, 0, sizeof m->stuck);
+		r = set_misses_some(s) ? -EBUSY : -EBADMSG;
 	}
 	if (waits)
 		move_explain_wait(m);
 	else
 		move_explain(m, r);
-	free(t);
 	if (r < 0 && r != -EINTR)
 		pause_for(m, PAUSE_NS);
 	return goes_on;
@@ -230,21 +229,14 @@ move_on(struct mover *m)
 static void
 note_job(struct mover *m)
 {
-	struct disk_table *t = m->job == JOB_HEAL ? NULL : malloc(sizeof *t);
-
-	if (!t)
+	if (m->job == JOB_HEAL || set_members_change(m->set))
 		return;
-	set_get_table(m->set, t);
-	if (!move_members_change(t)) {
-		pthread_mutex_lock(&m->lock);
-		m->job = JOB_HEAL;
-		/* A cancel request that arrived after the last check is answered as if no job were in
-		 * progress. */
-		if (atomic_exchange(&m->cancel, false))
-			tell_cancel(m, -ENOENT);
-		pthread_mutex_unlock(&m->lock);
-	}
-	free(t);
+	pthread_mutex_lock(&m->lock);
+	m->job = JOB_HEAL;
+	/* A cancel request that arrived after the last check is answered as if no job were in progress. */
+	if (atomic_exchange(&m->cancel, false))
+		tell_cancel(m, -ENOENT);
+	pthread_mutex_unlock(&m->lock);
 }
 
 static void
@@ -345,7 +337,7 @@ move_begin_thread(struct mover *m, enum mover_job job)
 	atomic_store(&m->cancel, false);
 	m->gives_up = false;
 	m->said[0] = 0;
-	move_forget_damaged(m);
+	m->sender.damaged = 0;
 	memset(&m->stuck, 0, sizeof m->stuck);
 	set_job(m, job);
 	check(job != JOB_NONE && !m->has_thread);

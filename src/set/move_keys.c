@@ -2,11 +2,9 @@
 /* Collects the keys that change while their slots are sent to another engine; see rebalance.h. */
 #include "set/map/set_rules.h"
 #include "set/mover.h"
-#include "store/key_copy.h"
 
 #include "base/check.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,39 +13,10 @@
 #define KEYS_MAX 262144
 #endif
 
-struct move_changed {
-	pthread_mutex_t lock;
-	/* keys that changed since the last call of move_take_changed(); NULL: changes are not recorded */
-	struct move_keys *keys;
-	bool no_memory; /* true: some changed keys are missing from `keys`, for lack of memory */
-};
-
-int
-move_changed_new(struct move_changed **ret_changed)
-{
-	struct move_changed *ch = calloc(1, sizeof *ch);
-
-	if (!ch)
-		return -ENOMEM;
-	pthread_mutex_init(&ch->lock, NULL);
-	*ret_changed = ch;
-	return 0;
-}
-
-void
-move_changed_free(struct move_changed *ch)
-{
-	if (!ch)
-		return;
-	check(!ch->keys);
-	pthread_mutex_destroy(&ch->lock);
-	free(ch);
-}
-
 bool
 move_begin_noting(struct mover *m)
 {
-	struct move_changed *ch = m->changed;
+	struct move_changed *ch = &m->changed;
 
 	check(!ch->keys);
 	ch->keys = calloc(1, sizeof *ch->keys);
@@ -58,8 +27,8 @@ move_begin_noting(struct mover *m)
 void
 move_end_noting(struct mover *m)
 {
-	move_keys_free(m->changed->keys);
-	m->changed->keys = NULL;
+	move_keys_free(m->changed.keys);
+	m->changed.keys = NULL;
 }
 
 static uint32_t
@@ -72,7 +41,7 @@ hash(const struct store_key *k)
 void
 move_note(struct mover *m, const struct store_key *k)
 {
-	struct move_changed *ch = m->changed;
+	struct move_changed *ch = &m->changed;
 	struct move_key **list, *at;
 
 	pthread_mutex_lock(&ch->lock);
@@ -120,7 +89,7 @@ move_keys_free(struct move_keys *keys)
 struct move_keys *
 move_take_changed(struct mover *m, bool *ret_lost)
 {
-	struct move_changed *ch = m->changed;
+	struct move_changed *ch = &m->changed;
 	struct move_keys *fresh = calloc(1, sizeof *fresh), *old;
 
 	if (!fresh)
@@ -138,7 +107,7 @@ move_take_changed(struct mover *m, bool *ret_lost)
 size_t
 move_changed_nr(struct mover *m)
 {
-	struct move_changed *ch = m->changed;
+	struct move_changed *ch = &m->changed;
 	size_t nr;
 
 	pthread_mutex_lock(&ch->lock);

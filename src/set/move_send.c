@@ -3,9 +3,7 @@
 #include "set/map/set_rules.h"
 #include "set/mover.h"
 #include "set/replicas.h"
-#include "store/key_copy.h"
 
-#include "base/buf.h"
 #include "base/check.h"
 #include "base/clock.h"
 #define LOG_MODULE "store"
@@ -22,50 +20,10 @@
 /* largest number of damaged keys that are kept for repair; the next scan finds further damaged keys again */
 #define ROTTEN_MAX 4096
 
-/* State of the keys in flight, on the rebalancer's thread. */
-struct move_sender {
-	struct bufpool bufs;
-	bool has_bufs;
-	struct move_send {
-		struct store_send s;
-		struct mover *m;
-		struct store_port *from, *to;
-		bool is_busy;
-		char name[KEY_NAME_MAX];
-	} send[MOVE_SENDS];
-	int sending;
-	int error; /* most important error of the sends so far; 0: no error */
-	/* number of bytes that the rate allows to be read now; negative: number of bytes read beyond the
-	 * rate */
-	double may;
-	uint64_t paced_ns; /* time of clock_ns() at which `may` was computed */
-	uint64_t limit_ns; /* time of clock_ns() until which sends may continue; 0: no limit */
-	uint64_t damaged;  /* number of keys that could not be read */
-	/* list of damaged keys with two copies, which may be repaired from the other copy */
-	struct move_key *rotten;
-	int rotten_nr;
-	struct set_hold hold;
-	bool has_hold; /* true: hold.go() has run */
-};
-
-int
-move_sender_new(struct mover *m)
-{
-	m->sender = calloc(1, sizeof *m->sender);
-	return m->sender ? 0 : -ENOMEM;
-}
-
-void
-move_sender_free(struct move_sender *sn)
-{
-	check(!sn || (!sn->sending && !sn->has_bufs && !sn->rotten));
-	free(sn);
-}
-
 int
 move_begin_sends(struct mover *m)
 {
-	struct move_sender *sn = m->sender;
+	struct move_sender *sn = &m->sender;
 	int r;
 
 	check(!sn->has_bufs && !sn->sending);
@@ -79,7 +37,7 @@ move_begin_sends(struct mover *m)
 void
 move_end_sends(struct mover *m)
 {
-	struct move_sender *sn = m->sender;
+	struct move_sender *sn = &m->sender;
 
 	check(sn->has_bufs && !sn->sending);
 	for (int i = 0; i < MOVE_SENDS; i++)
@@ -88,37 +46,13 @@ move_end_sends(struct mover *m)
 	sn->has_bufs = false;
 }
 
-void
-move_limit_sends(struct mover *m, uint64_t until_ns)
-{
-	m->sender->limit_ns = until_ns;
-}
-
-void
-move_forget_error(struct mover *m)
-{
-	m->sender->error = 0;
-}
-
-uint64_t
-move_damaged(const struct mover *m)
-{
-	return m->sender->damaged;
-}
-
-void
-move_forget_damaged(struct mover *m)
-{
-	m->sender->damaged = 0;
-}
-
 /* Returns the time in ns that an engine must wait before it reads `bytes`. Bytes that were read beyond the
  * rate delay later reads. The rate may change and the job may end during the wait. */
 static uint64_t
 pace(struct store_send *s, uint32_t bytes)
 {
 	struct mover *m = container_of(s, struct move_send, s)->m;
-	struct move_sender *sn = m->sender;
+	struct move_sender *sn = &m->sender;
 	uint64_t now = clock_ns(), rate = atomic_load(&m->rate);
 	double most = (double)rate * PACE_AHEAD_NS / 1e9;
 
@@ -143,7 +77,7 @@ pace(struct store_send *s, uint32_t bytes)
 static void
 take_error(struct mover *m, int error)
 {
-	struct move_sender *sn = m->sender;
+	struct move_sender *sn = &m->sender;
 
 	/* The most important error is kept: a failed disk (-EROFS) replaces any error, damage (-EBADMSG)
 	 * replaces -EAGAIN. */
@@ -154,7 +88,7 @@ take_error(struct mover *m, int error)
 static void
 note_rotten(struct mover *m, const struct store_key *k)
 {
-	struct move_sender *sn = m->sender;
+	struct move_sender *sn = &m->sender;
 	struct move_key *one = sn->rotten_nr < ROTTEN_MAX && store_has_two(k)
 				       ? malloc(sizeof *one + k->bucket_len + k->key_len)
 				       : NULL;
@@ -171,7 +105,7 @@ static void
 send_over(struct move_send *ms, int result)
 {
 	struct mover *m = ms->m;
-	struct move_sender *sn = m->sender;
+	struct move_sender *sn = &m->sender;
 
 	ms->is_busy = false;
 	sn->sending--;
@@ -212,7 +146,7 @@ set_key(struct move_send *ms, struct mover *m, const struct store_key *k)
 static void
 send_key(struct mover *m, struct store_port *from, struct store_port *to, const struct store_key *k)
 {
-	struct move_sender *sn = m->sender;
+	struct move_sender *sn = &m->sender;
 	struct move_send *ms = NULL;
 	int r;
 
@@ -223,7 +157,6 @@ send_key(struct mover *m, struct store_port *from, struct store_port *to, const 
 			move_turn(m);
 	}
 	set_key(ms, m, k);
-	ms->from = from;
 	ms->to = to;
 	ms->is_busy = true;
 	sn->sending++;
@@ -235,7 +168,7 @@ send_key(struct mover *m, struct store_port *from, struct store_port *to, const 
 int
 move_sends_end(struct mover *m)
 {
-	struct move_sender *sn = m->sender;
+	struct move_sender *sn = &m->sender;
 	int e;
 
 	while (sn->sending)
@@ -251,7 +184,7 @@ int
 move_walk(struct mover *m, int of, struct store_port *from, struct store_port *to,
 	  const struct store_slots *slots)
 {
-	struct move_sender *sn = m->sender;
+	struct move_sender *sn = &m->sender;
 	struct store_port *p = move_port(m, of);
 	struct key_page *kp = calloc(1, sizeof *kp);
 	int r;
@@ -315,7 +248,7 @@ on_hold(struct msg *msg)
 static int
 mend_key(struct mover *m, int first, const struct store_key *k)
 {
-	struct move_sender *sn = m->sender;
+	struct move_sender *sn = &m->sender;
 	struct set *s = m->set;
 	struct move_send *ms = &sn->send[0];
 	int second, r;
@@ -344,7 +277,7 @@ mend_key(struct mover *m, int first, const struct store_key *k)
 bool
 move_end_rotten(struct mover *m, int first, bool mends)
 {
-	struct move_sender *sn = m->sender;
+	struct move_sender *sn = &m->sender;
 	bool any = false;
 
 	for (struct move_key *k = sn->rotten, *next; k; k = next) {

@@ -39,21 +39,14 @@
 
 /* ---- what leaders are told ---- */
 
+/* Sends a request about m->slots to the leader of an engine, and waits for its end. SLOTS_WATCH ends the reports. */
 static int
-tell(struct mover *m, struct store_port *p, enum store_slots_act act, struct store_slots_op *o)
+tell(struct mover *m, struct store_port *p, enum store_slots_act act)
 {
+	struct store_slots_op *o = &m->op;
+
+	*o = (struct store_slots_op){ .slots = act == SLOTS_WATCH ? NULL : &m->slots, .moved = o->moved };
 	return STORE_DO(m->user, &o->op, p->ops->member->slots(p, act, o));
-}
-
-static struct store_slots_op *
-slots_op(struct mover *m, struct store_slots_op *o)
-{
-	struct store_moved *moved = o->moved;
-
-	memset(o, 0, sizeof *o);
-	o->slots = &m->slots;
-	o->moved = moved;
-	return o;
 }
 
 /* ---- the switch ---- */
@@ -95,17 +88,12 @@ static int
 write_homes(struct mover *m, int from, int to)
 {
 	struct set *s = m->set;
-	struct disk_table *next = malloc(sizeof *next);
+	struct disk_table *next = &m->next;
 	uint8_t was[STORE_SLOT_NR];
-	int r = -EAGAIN;
+	int r;
 
-	if (!next)
-		return r;
-	set_get_table(s, next);
-	if (!is_as_planned(m, next, from, to)) {
-		free(next);
+	if (!is_as_planned(m, next, from, to))
 		return -EINTR;
-	}
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)i))
 			table_move(next, i, set_number(s, to));
@@ -120,26 +108,25 @@ write_homes(struct mover *m, int from, int to)
 	for (int i = 0; RULE_BOTH_TABLES && m->kind == MOVE_SECOND && i < STORE_SLOT_NR; i++)
 		check(!slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)) ||
 		      set_secondary_at(s, table_place((unsigned)i, true)) == to);
-	r = move_change_table(m, next, set_all(s), (uint64_t)1 << to);
+	r = move_change_table(m, set_all(s), (uint64_t)1 << to);
 	if (m->kind == MOVE_SECOND)
 		/* After -EROFS the set is read-only, and the next start may find the map in which the
 		 * secondary is in sync. */
 		set_seconds(m, r == 0 || r == -EROFS ? NULL : was, to);
-	free(next);
 	return r;
 }
 
 /* Directs look-ups of the slots to the new engine, after the map has become effective. was_first: in a swap,
  * the engine that becomes the secondary; -1: the move is no swap. */
 static void
-go_over(struct mover *m, int source, int target, int was_first, int engine, struct store_slots_op *o)
+go_over(struct mover *m, int source, int target, int was_first, int engine)
 {
 	struct store_port *from = move_port(m, source), *to = move_port(m, target);
 	struct set *s = m->set;
 	int r;
 
-	o->moved = NULL;
-	r = tell(m, to, SLOTS_TAKE, slots_op(m, o));
+	m->op.moved = NULL;
+	r = tell(m, to, SLOTS_TAKE);
 	/* The secondary is assigned before the first look-up at the new primary: all changes still wait at
 	 * the source. */
 	if (was_first >= 0)
@@ -153,7 +140,7 @@ go_over(struct mover *m, int source, int target, int was_first, int engine, stru
 	if (RULE_REMOVE_AFTER_SWITCH)
 		move_visit(m);
 	if (r >= 0)
-		r = tell(m, from, SLOTS_LEAVE, slots_op(m, o));
+		r = tell(m, from, SLOTS_LEAVE);
 	set_note_leaving(s, source, false);
 	if (r < 0)
 		log_error("slots that have moved are not counted where they are: %s", strerror(-r));
@@ -186,21 +173,21 @@ wait_unsettled(struct mover *m)
 
 /* Switches the slots to the target. The caller holds the map change lock, and every writer waits. */
 static int
-switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_slots_op *o)
+switch_over(struct mover *m, int from, int to, uint64_t removed)
 {
 	struct set *s = m->set;
 	struct store_port *f = move_port(m, from);
 	bool lost = false, is_open = false;
-	int r = RULE_MOVE_FREEZE ? tell(m, f, SLOTS_FREEZE, slots_op(m, o)) : 0;
+	int r = RULE_MOVE_FREEZE ? tell(m, f, SLOTS_FREEZE) : 0;
 
 	/* A bucket was removed during the move, and the uploads that ended with it were not reported: all
 	 * keys are sent again. */
 	if (r >= 0 && set_buckets_removed(s) != removed)
 		r = -ESTALE;
 	if (r >= 0) {
-		move_limit_sends(m, clock_ns() + FROZEN_SEND_NS);
+		m->sender.limit_ns = clock_ns() + FROZEN_SEND_NS;
 		r = move_send_changed(m, from, to, &lost);
-		move_limit_sends(m, 0);
+		m->sender.limit_ns = 0;
 		if (r == -EINTR)
 			r = -EAGAIN;
 	}
@@ -213,21 +200,18 @@ switch_over(struct mover *m, int from, int to, uint64_t removed, struct store_sl
 		/* The set is read-only, and the next start may find either map: the slots stay frozen. */
 		is_open = r == -EROFS;
 	}
-	if (m->kind == MOVE_SECOND) {
-		/* The primary has not changed, so the writers that wait at the primary continue. */
-		if (RULE_MOVE_FREEZE)
-			tell(m, f, SLOTS_THAW, slots_op(m, o));
-	} else if (r == 0 || is_open)
-		go_over(m, from, to, r == 0 && m->kind == MOVE_SWAP ? from : -1, r == 0 ? to : from, o);
+	if (m->kind != MOVE_SECOND && (r == 0 || is_open))
+		go_over(m, from, to, r == 0 && m->kind == MOVE_SWAP ? from : -1, r == 0 ? to : from);
 	else if (RULE_MOVE_FREEZE)
-		tell(m, f, SLOTS_THAW, slots_op(m, o));
+		/* The primary has not changed, so the writers that wait at the primary continue. */
+		tell(m, f, SLOTS_THAW);
 	return r;
 }
 
 /* ---- a set of slots ---- */
 
 static int
-fill(struct mover *m, int from, int to, struct store_slots_op *o)
+fill(struct mover *m, int from, int to)
 {
 	struct set *s = m->set;
 	int r = -ESTALE;
@@ -254,7 +238,7 @@ fill(struct mover *m, int from, int to, struct store_slots_op *o)
 			r = move_take_turn(m);
 			if (r < 0)
 				return r;
-			r = switch_over(m, from, to, removed, o);
+			r = switch_over(m, from, to, removed);
 			move_give_turn(m);
 			if (r == 0)
 				return 0;
@@ -271,26 +255,20 @@ fill(struct mover *m, int from, int to, struct store_slots_op *o)
 int
 move_slots(struct mover *m, int from, int to)
 {
-	struct store_slots_op *o = calloc(1, sizeof *o), *watch = calloc(1, sizeof *watch);
 	struct store_port *f = move_port(m, from);
-	bool notes;
-	int r = -EAGAIN;
+	int r;
 
 	check(from != to && set_is_moving(m->set));
-	move_forget_error(m);
-	notes = move_begin_noting(m);
-	if (o && watch && notes) {
-		slots_op(m, watch);
-		watch->changed = move_on_change;
-		watch->cookie = m;
-		r = tell(m, f, SLOTS_WATCH, watch);
-	}
+	m->sender.error = 0;
+	if (!move_begin_noting(m))
+		return -EAGAIN;
+	m->watch = (struct store_slots_op){ .slots = &m->slots, .changed = move_on_change, .cookie = m };
+	r = STORE_DO(m->user, &m->watch.op, f->ops->member->slots(f, SLOTS_WATCH, &m->watch));
 	if (r >= 0) {
 		int e;
 
-		r = fill(m, from, to, o);
-		slots_op(m, o)->slots = NULL;
-		e = tell(m, f, SLOTS_WATCH, o);
+		r = fill(m, from, to);
+		e = tell(m, f, SLOTS_WATCH);
 		if (e < 0 && !set_has_failed(m->set, from))
 			log_error("a watch on slots that move does not end: %s", strerror(-e));
 	}
@@ -298,8 +276,6 @@ move_slots(struct mover *m, int from, int to)
 		r = r < 0 ? -EROFS : r;
 	move_end_rotten(m, from, false);
 	move_end_noting(m);
-	free(watch);
-	free(o);
 	return r;
 }
 
@@ -311,16 +287,15 @@ set_removes_foreign(const struct set *s)
 	return s->mover && atomic_load(&s->mover->cleans);
 }
 
-/* Notes that foreign records are being removed, and copies the newest map. Both happen under the map change
- * lock, so a change of the map either precedes the copy or sees the note. A read-only set makes no further
- * map. */
+/* Notes that foreign records are being removed, and copies the newest map to m->next. Both happen under the
+ * map change lock, so a change of the map either precedes the copy or sees the note. A read-only set makes no
+ * further map. */
 static void
-begin_clean(struct mover *m, struct disk_table *ret_table)
+begin_clean(struct mover *m)
 {
 	int r = move_take_turn(m);
 
 	atomic_store(&m->cleans, true);
-	set_get_table(m->set, ret_table);
 	if (r == 0)
 		move_give_turn(m);
 }
@@ -329,17 +304,16 @@ int
 move_clean(struct mover *m, int but)
 {
 	struct set *s = m->set;
-	struct store_slots *theirs = malloc(sizeof *theirs);
-	struct disk_table *t = malloc(sizeof *t);
-	int r = theirs && t ? 0 : -EAGAIN, e;
+	const struct disk_table *t = &m->next;
+	struct store_slots theirs;
+	int r = 0, e;
 
-	move_forget_error(m);
-	if (r == 0)
-		begin_clean(m, t);
+	m->sender.error = 0;
+	begin_clean(m);
 	for (int i = 0; r == 0 && i < set_engines(s); i++) {
 		if (i == but || !set_is_in(s, i) || set_has_failed(s, i))
 			continue;
-		memset(theirs, 0, sizeof *theirs);
+		memset(&theirs, 0, sizeof theirs);
 		for (int place = 0; place < STORE_PLACE_NR; place++) {
 			int slot = place - STORE_SLOT_NR;
 			/* The engine that the newest map names as primary keeps its records, even before the
@@ -348,16 +322,14 @@ move_clean(struct mover *m, int but)
 							t->second[slot] == set_number(s, i));
 
 			if (set_primary_at(s, (unsigned)place) != i && !is_of_pair)
-				slots_add(theirs, (unsigned)place);
+				slots_add(&theirs, (unsigned)place);
 		}
-		r = move_walk(m, i, move_port(m, i), NULL, theirs);
+		r = move_walk(m, i, move_port(m, i), NULL, &theirs);
 		/* All sends have ended now, so the next attempt after an error sends all keys again. */
 		e = move_sends_end(m);
 		if (e == -EROFS || (e == -EAGAIN && r == 0))
 			r = e;
 	}
 	atomic_store(&m->cleans, false);
-	free(theirs);
-	free(t);
 	return r;
 }

@@ -62,7 +62,7 @@ move_explain(struct mover *m, int r)
 		move_trouble(m,
 			     "%llu times something could not be read; the log names its bucket: write it "
 			     "again",
-			     (unsigned long long)move_damaged(m));
+			     (unsigned long long)m->sender.damaged);
 		break;
 	case EXDEV:
 		/* The text uses the newest map, which becomes effective a moment later. */

@@ -3,9 +3,6 @@
  * mover - the inside of a set's rebalancer: a thread that moves slots from one engine to another and changes
  * the members, one job at a time. This header is private to move_*.c, disk_*.c and pair_plan.c; rebalance.h
  * is the interface for other files.
- *
- * struct move_changed (changed keys) is private to move_keys.c, struct move_sender (keys in flight) to
- * move_send.c.
  */
 #ifndef GANTRY_SET_MOVER_H
 #define GANTRY_SET_MOVER_H
@@ -13,6 +10,7 @@
 #include "base/buf.h"
 #include "set/key_lock.h"
 #include "set/set_int.h"
+#include "store/key_copy.h"
 #include "store/user.h"
 
 #include <pthread.h>
@@ -46,6 +44,41 @@ enum move_kind {
 	 * primary sends the keys */
 	MOVE_SECOND,
 	MOVE_SWAP /* slots of keys with two copies: primary and secondary (in sync) swap their roles */
+};
+
+/* The keys that have changed while their slots are sent (move_keys.c). Any thread. */
+struct move_changed {
+	pthread_mutex_t lock;
+	/* keys that changed since the last call of move_take_changed(); NULL: changes are not recorded */
+	struct move_keys *keys;
+	bool no_memory; /* true: some changed keys are missing from `keys`, for lack of memory */
+};
+
+/* The keys in flight (move_send.c). */
+struct move_sender {
+	struct bufpool bufs;
+	bool has_bufs;
+	struct move_send {
+		struct store_send s;
+		struct mover *m;
+		struct store_port *to; /* target of the key; NULL: the key is removed */
+		bool is_busy;
+		char name[KEY_NAME_MAX];
+	} send[MOVE_SENDS];
+	int sending;
+	int error; /* most important error of the sends so far; 0: no error */
+	/* number of bytes that the rate allows to be read now; negative: number of bytes read beyond the
+	 * rate */
+	double may;
+	uint64_t paced_ns; /* time of clock_ns() at which `may` was computed */
+	/* time of clock_ns() until which sends continue at full rate; 0: no end, and the rate is limited */
+	uint64_t limit_ns;
+	uint64_t damaged; /* number of keys that could not be read in this job */
+	/* list of damaged keys with two copies, which may be repaired from the other copy */
+	struct move_key *rotten;
+	int rotten_nr;
+	struct set_hold hold;
+	bool has_hold; /* true: hold.go() has run */
 };
 
 struct mover {
@@ -91,26 +124,30 @@ struct mover {
 	struct store_user *user;
 	struct mailbox mb;
 	struct set_turn turn;
-	bool has_gone; /* true: turn.go() has run */
-	bool gives_up; /* true: the job ends early, because an operator cancelled it */
-	struct move_sender *sender;
+	bool has_gone;           /* true: turn.go() has run */
+	bool gives_up;           /* true: the job ends early, because an operator cancelled it */
+	struct disk_table table; /* newest map at the beginning of the step of the job */
+	struct disk_table next;  /* map that is being made: move_take_turn() begins it with the newest map */
+	struct move_sender sender;
 	enum move_kind kind;
 	struct store_slots slots, stuck;
-	struct move_changed *changed; /* changed keys, with a separate lock; used by any thread */
+	struct store_slots_op op,
+		watch; /* requests to the engines of a move; watch: for the reports of changes */
+	struct move_changed changed;
 };
 
 /* ---- mover_turn.c ---- */
 
 /* Runs the thread's event loop once, for at most a millisecond. */
 void move_turn(struct mover *m);
-/* Takes the map change lock, and waits until the map is effective. Returns 0, or -EROFS if the set is
- * read-only; the lock is then not held. */
+/* Takes the map change lock, waits until the map is effective, and copies the map to m->next. Returns 0, or
+ * -EROFS if the set is read-only; the lock is then not held. */
 int move_take_turn(struct mover *m);
 void move_give_turn(struct mover *m);
-/* Writes the map `next` with set_change_table(), waits for the end of the write, and returns
- * set_change_result(). all: bitmap of the engines whose disks are members of `next`; needs: bitmap of the
- * engines without which `next` must not become effective. */
-int move_change_table(struct mover *m, const struct disk_table *next, uint64_t all, uint64_t needs);
+/* Writes the map m->next with set_change_table(), waits for the end of the write, and returns
+ * set_change_result(). all: bitmap of the engines whose disks are members of m->next; needs: bitmap of the
+ * engines without which m->next must not become effective. */
+int move_change_table(struct mover *m, uint64_t all, uint64_t needs);
 /* Runs a barrier of all ports and waits for its end. Returns 0, or the error of a port. */
 int move_visit(struct mover *m);
 /* Returns true if the job must end now: the set ends, the job is cancelled, or another job is requested to
@@ -121,10 +158,6 @@ struct store_port *move_port(struct mover *m, int engine);
 
 /* ---- move_keys.c ---- */
 
-/* Allocates the list of changed keys. Returns 0 or -ENOMEM. */
-int move_changed_new(struct move_changed **ret_changed);
-/* Frees the list of changed keys. */
-void move_changed_free(struct move_changed *ch);
 /* Begins to note changed keys, with an empty list. Returns false if there is no memory. */
 bool move_begin_noting(struct mover *m);
 /* Stops noting changed keys, and empties the list. */
@@ -144,22 +177,10 @@ size_t move_changed_nr(struct mover *m);
 
 /* ---- move_send.c ---- */
 
-/* Allocates the state of keys in flight. Returns 0 or -ENOMEM. */
-int move_sender_new(struct mover *m);
-/* Frees the state of keys in flight. No key is in flight. */
-void move_sender_free(struct move_sender *sn);
 /* Allocates the buffers for keys in flight. Returns 0 or -errno. */
 int move_begin_sends(struct mover *m);
 /* Frees the buffers for keys in flight. */
 void move_end_sends(struct mover *m);
-/* Sets the time of clock_ns() until which sends continue at full rate; 0: no end, and the rate is limited. */
-void move_limit_sends(struct mover *m, uint64_t until_ns);
-/* Clears the error of earlier sends. */
-void move_forget_error(struct mover *m);
-/* Returns the number of keys that could not be read in this job. */
-uint64_t move_damaged(const struct mover *m);
-/* Sets the number of keys that could not be read to 0. */
-void move_forget_damaged(struct mover *m);
 /* Waits until no key is in flight. Returns 0, or the most important error of a send. */
 int move_sends_end(struct mover *m);
 /* Lists the keys that the engine with index `of` has in `slots`, and begins to push each key from port `from`

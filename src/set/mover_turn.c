@@ -52,6 +52,7 @@ move_take_turn(struct mover *m)
 	m->has_gone = false;
 	wait_for_turn(m, set_take_turn(s, &m->turn));
 	wait_for_turn(m, set_settle(s, &m->turn));
+	set_get_table(s, &m->next);
 	if (!set_is_read_only(s))
 		return 0;
 	move_give_turn(m);
@@ -66,9 +67,9 @@ move_give_turn(struct mover *m)
 }
 
 int
-move_change_table(struct mover *m, const struct disk_table *next, uint64_t all, uint64_t needs)
+move_change_table(struct mover *m, uint64_t all, uint64_t needs)
 {
-	wait_for_turn(m, set_change_table(m->set, &m->turn, next, all, needs));
+	wait_for_turn(m, set_change_table(m->set, &m->turn, &m->next, all, needs));
 	return set_change_result(m->set);
 }
 

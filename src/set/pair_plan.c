@@ -211,16 +211,13 @@ plan_members(struct plan *p)
 static int
 write_pairs(struct mover *m, uint64_t serve)
 {
-	struct disk_table *next = malloc(sizeof *next);
-	int r = next ? move_take_turn(m) : -EAGAIN;
+	int r = move_take_turn(m);
 
-	if (r == 0) {
-		set_get_table(m->set, next);
-		if (pair_up(m->set, next, serve))
-			r = move_change_table(m, next, set_all(m->set), 0);
-		move_give_turn(m);
-	}
-	free(next);
+	if (r < 0)
+		return r;
+	if (pair_up(m->set, &m->next, serve))
+		r = move_change_table(m, set_all(m->set), 0);
+	move_give_turn(m);
 	return r < 0 ? r : -EINTR;
 }
 
@@ -233,19 +230,12 @@ move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, int 
 			  .serving = disks_serving(m->set),
 			  .from = -1,
 			  .to = -1 };
-	struct disk_table *next;
-	bool changes = false;
 
 	if (!set_uses_pairs(m->set))
 		return 0;
 	plan_heal(&p);
-	next = p.nr ? NULL : malloc(sizeof *next);
-	if (next) {
-		*next = *t;
-		changes = pair_up(m->set, next, p.serving);
-		free(next);
-	}
-	if (changes)
+	m->next = *t;
+	if (!p.nr && pair_up(m->set, &m->next, p.serving))
 		return write_pairs(m, p.serving);
 	if (!p.nr)
 		plan_members(&p);
