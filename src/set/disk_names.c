@@ -61,20 +61,6 @@ disk_used_bytes(const struct set *s, int engine)
 	return info.size_bytes - (stays < info.size_bytes ? stays : info.size_bytes);
 }
 
-static bool
-is_named(const struct set *s, int unit, const char *which)
-{
-	struct store_unit_info info;
-
-	if (strcmp(set_unit(s, unit)->uuid, which) == 0 ||
-	    (set_unit(s, unit)->path[0] && strcmp(set_unit(s, unit)->path, which) == 0))
-		return true;
-	if (set_unit(s, unit)->engine == SET_NOWHERE)
-		return false;
-	disk_look(s, set_unit(s, unit)->engine, &info);
-	return strcmp(info.name, which) == 0;
-}
-
 int
 disk_engine_at(const struct set *s, const char *path)
 {
@@ -94,10 +80,10 @@ disk_has_left(const struct set *s, int unit)
 	return set_unit(s, unit)->engine == SET_NOWHERE && set_is_drained(s, unit);
 }
 
-/* Returns true if two names of a disk are equal. Differences of notation are ignored: capitals in a UUID, a
- * trailing slash of a path. */
+/* Returns true if `which` is the UUID or the path of a disk. Differences of notation are ignored: capitals in
+ * a UUID, a trailing slash of a path. */
 static bool
-is_written_so(const struct set *s, int unit, const char *which)
+is_named(const struct set *s, int unit, const char *which)
 {
 	struct store_unit_info info;
 
@@ -128,7 +114,7 @@ disk_find(const struct set *s, const char *which)
 	int nr = set_units(s), left = -1;
 
 	for (int i = 0; i < nr; i++) {
-		if (!is_named(s, i, which) && !is_written_so(s, i, which))
+		if (!is_named(s, i, which))
 			continue;
 		if (!disk_has_left(s, i))
 			return i;

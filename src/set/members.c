@@ -156,6 +156,7 @@ set_add_unit(struct set *s, int engine, const uint8_t *uuid)
 	for (int i = 0; i < at; i++)
 		check(m->unit[i].engine != engine);
 	m->unit[at].engine = (uint8_t)engine;
+	m->unit[at].number = m->number[engine];
 	if (uuid)
 		uuid_write(m->unit[at].uuid, uuid);
 	atomic_store(&s->base.unit_nr, at + 1);

@@ -67,30 +67,14 @@ look_at_slot(struct look *l, int slot)
 	l->heal_bytes += use.bytes > there.bytes ? use.bytes - there.bytes : 0;
 }
 
-/* Returns the number of a unit's disk in the map; -1: the disk has no number. */
-static int
-number_of(const struct set *s, const struct disk_table *t, int unit)
-{
-	char text[UUID_TEXT];
-
-	if (set_unit(s, unit)->engine != SET_NOWHERE)
-		return set_number(s, set_unit(s, unit)->engine);
-	for (int i = 0; i < STORE_DISKS_MAX; i++) {
-		uuid_write(text, t->uuid[i]);
-		if (table_has(t->members, i) && strcmp(text, set_unit(s, unit)->uuid) == 0)
-			return i;
-	}
-	return -1;
-}
-
 static void
 look_at_unit(struct look *l, int unit)
 {
 	const struct set *s = l->s;
-	int number = number_of(s, l->t, unit);
+	int number = set_unit(s, unit)->number;
 	uint64_t away, after = s->conf.disks.heal_after_ns;
 
-	if (number < 0 || set_is_drained(s, unit))
+	if (number == TABLE_NO_DISK || set_is_drained(s, unit))
 		return;
 	if (table_has(l->needed, number))
 		l->info->needed |= (uint64_t)1 << unit;

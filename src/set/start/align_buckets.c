@@ -6,7 +6,7 @@
  * A bucket differs from an earlier or later one of its name by its creation time: the set uses the same time
  * on all engines. A bucket whose number of copies differs from the number on the first engine is treated as
  * another bucket, too. No object is lost by this, because a bucket is empty while its number of copies
- * changes.
+ * changes. A start also searches an engine for buckets with two copies.
  */
 #include "set/map/set_rules.h"
 #include "set/start/start.h"
@@ -266,4 +266,25 @@ set_align_buckets(struct store *const *engine, int nr, char *err, size_t err_len
 	free(a);
 	free(from.bucket);
 	return r < 0 ? r : 0;
+}
+
+int
+set_find_two(struct store *engine, char ret_name[STORE_BUCKET_MAX + 1])
+{
+	struct buckets all = { 0 };
+	struct align *a = calloc(1, sizeof *a);
+	int r = a ? store_user_new(&engine, 1, &a->user) : -ENOMEM;
+	bool is_found = false;
+
+	if (r == 0)
+		r = list_buckets(a, store_user_port(a->user, 0), &all);
+	for (size_t i = 0; r >= 0 && !is_found && i < all.nr; i++) {
+		is_found = all.bucket[i].copies > 1;
+		snprintf(ret_name, STORE_BUCKET_MAX + 1, "%.*s", all.bucket[i].len, all.bucket[i].name);
+	}
+	if (a)
+		store_user_free(a->user);
+	free(a);
+	free(all.bucket);
+	return r < 0 ? r : is_found;
 }

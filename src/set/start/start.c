@@ -74,6 +74,7 @@ tell_drained(struct start *s, struct set_found *found)
 			log_warn("a drained disk cannot be told so: %s", why);
 		if (unit < STORE_DISKS_MAX) {
 			found->member[unit].engine = SET_NOWHERE;
+			found->member[unit].number = TABLE_NO_DISK;
 			uuid_write(found->member[unit].uuid, d->id.uuid);
 			snprintf(found->member[unit].path, sizeof found->member[0].path, "%s", start_path(d));
 			found->drained |= (uint64_t)1 << unit;
@@ -212,6 +213,7 @@ set_start_disks(const struct store_conf *conf, struct set_found *ret_found, char
 			}
 			uuid_write(m->uuid, s->table.uuid[i]);
 			m->engine = found->engine_of[i];
+			m->number = (uint8_t)i;
 			found->member_nr++;
 		}
 		found->missing_nr = found->member_nr - found->nr;

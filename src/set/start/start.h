@@ -18,6 +18,7 @@ struct quota_book;
 /* A disk of the store, as the start found it. */
 struct set_member {
 	uint8_t engine; /* index of the disk's engine; SET_NOWHERE: the disk is missing */
+	uint8_t number; /* number of the disk in the map; TABLE_NO_DISK: the disk was drained before the start */
 	char uuid[UUID_TEXT];
 	char path[256]; /* path of a missing disk; empty: unknown */
 };
@@ -65,8 +66,6 @@ int set_format_disks(const struct store_conf *conf, bool force, char *err, size_
  * Called before the first port is attached.
  */
 int set_align_buckets(struct store *const *engine, int nr, char *err, size_t err_len);
-
-/* ---- find_two.c ---- */
 
 /* Finds a bucket with two copies on an engine. Returns 1 with the name of the bucket in ret_name; 0: no
  * bucket has two copies; or -errno. */
