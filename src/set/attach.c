@@ -15,13 +15,13 @@ set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct timer
 
 	if (!p)
 		return -ENOMEM;
-	port_carrier(p)->carry = set_carry;
+	p->carrier.carry = set_carry;
 	do
 		r = port_attach_more(p);
 	while (r == 0 && !port_join(p));
 	if (r == 0) {
 		set_keep_on(set_of(st));
-		*ret_port = port_base(p);
+		*ret_port = &p->base;
 		return 0;
 	}
 	while (!port_detach_all(p))
@@ -39,7 +39,7 @@ set_detach(struct store_port *sp)
 
 	/* A port at which operations of the set itself are in flight (port_pin()) stays attached, because
 	 * these operations may begin new operations on engines. */
-	if (port_is_pinned(p) || !port_leave(p) || !port_detach_all(p))
+	if (p->inflight || !port_leave(p) || !port_detach_all(p))
 		return false;
 	port_free(p);
 	return true;
@@ -50,7 +50,7 @@ set_turn(struct store_port *sp, enum store_turn turn)
 {
 	struct set_port *p = set_port(sp);
 
-	for (int i = 0; i < port_engines(p); i++) {
+	for (int i = 0; i < p->nr; i++) {
 		struct store_port *e = port_engine(p, i);
 
 		if (e && e->ops->turn)

@@ -26,7 +26,7 @@ set_look_bucket(struct store_port *sp, const struct store_look *l, struct store_
 {
 	struct store_stat *st = container_of(op, struct store_stat, op);
 	struct set_port *p = set_port(sp);
-	int head = set_head(port_set(p)), r = port_engine(p, head)->ops->look(port_engine(p, head), l, op);
+	int head = set_head(p->set), r = port_engine(p, head)->ops->look(port_engine(p, head), l, op);
 
 	check(r != 0 || l->kind == LOOK_BUCKET);
 	if (r > 0 && l->kind == LOOK_BUCKET_ATTRS)
@@ -65,7 +65,7 @@ judge_step(struct change *c, int r)
 		c->judged = true;
 	}
 	c->at = change_next_of(c, c->at);
-	if (!c->is_over && c->at == port_engines(c->port))
+	if (!c->is_over && c->at == c->port->nr)
 		change_is_done(c, 0);
 	return c->is_over;
 }
@@ -92,7 +92,7 @@ set_bucket_set_attrs(struct store_port *sp, const struct store_change *sc, struc
 static void
 bound(struct change *c)
 {
-	const struct set *s = port_set(c->port);
+	const struct set *s = c->port->set;
 	struct quota_book *book = s->quotas;
 	struct quota_row *row;
 

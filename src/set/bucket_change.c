@@ -14,7 +14,7 @@ change_next_of(const struct change *c, int at)
 {
 	do
 		at++;
-	while (at < port_engines(c->port) && !set_counts(port_set(c->port), at));
+	while (at < c->port->nr && !set_counts(c->port->set, at));
 	return at;
 }
 
@@ -23,14 +23,14 @@ change_before(const struct change *c, int at)
 {
 	do
 		at--;
-	while (at >= 0 && !set_counts(port_set(c->port), at));
+	while (at >= 0 && !set_counts(c->port->set, at));
 	return at;
 }
 
 bool
 change_is_lost(const struct change *c)
 {
-	return c->at >= 0 && c->at < port_engines(c->port) && !set_counts(port_set(c->port), c->at);
+	return c->at >= 0 && c->at < c->port->nr && !set_counts(c->port->set, c->at);
 }
 
 /* ---- taking turns ---- */
@@ -40,7 +40,7 @@ change_is_lost(const struct change *c)
 static bool
 drive(struct change *c, int r)
 {
-	struct set *s = port_set(c->port);
+	struct set *s = c->port->set;
 
 	for (;;) {
 		int started;
@@ -95,10 +95,10 @@ change_free(struct change *c)
 static void
 end(struct change *c)
 {
-	set_new_head(port_set(c->port));
+	set_new_head(c->port->set);
 	c->op->result = c->result;
 	c->has_ended = true;
-	if (!set_give_turn(port_set(c->port), &c->turn))
+	if (!set_give_turn(c->port->set, &c->turn))
 		change_free(c);
 }
 
@@ -135,12 +135,12 @@ on_alarm(struct msg *m)
 	struct change *c = container_of(m, struct change, turn.alarm);
 	struct sub *next;
 
-	set_hear_alarm(port_set(c->port), &c->turn);
+	set_hear_alarm(c->port->set, &c->turn);
 	if (c->has_ended) {
 		change_free(c);
 		return;
 	}
-	if (!c->sub->is_busy || !set_has_failed(port_set(c->port), c->at) || !(next = sub_new(c)))
+	if (!c->sub->is_busy || !set_has_failed(c->port->set, c->at) || !(next = sub_new(c)))
 		return;
 	port_pin(c->port);
 	c->sub->c = NULL;
@@ -166,7 +166,7 @@ change_new(struct store_port *sp, struct store_op *op, const struct store_change
 	if (!c)
 		return NULL;
 	op->port = sp;
-	c->turn.mb = port_mailbox(p);
+	c->turn.mb = p->mb;
 	c->turn.go = on_turn;
 	c->turn.on_alarm = on_alarm;
 	c->port = p;
@@ -195,7 +195,7 @@ change_begin(struct change *c)
 	if (!c)
 		return -EAGAIN;
 	port_pin(c->port);
-	if (!set_take_turn(port_set(c->port), &c->turn) || !drive(c, 0))
+	if (!set_take_turn(c->port->set, &c->turn) || !drive(c, 0))
 		return 0;
 	end(c);
 	return 1;
@@ -238,10 +238,10 @@ int
 change_open_next(struct change *c)
 {
 	if (c->step != OPEN && !c->failed)
-		set_new_head(port_set(c->port));
+		set_new_head(c->port->set);
 	c->step = OPEN;
 	do
 		c->at = change_next_of(c, c->at);
-	while (c->at < port_engines(c->port) && c->closed >> c->at & 1);
-	return c->at < port_engines(c->port) ? change_gate_at(c, GATE_OPEN) : change_is_done(c, c->failed);
+	while (c->at < c->port->nr && c->closed >> c->at & 1);
+	return c->at < c->port->nr ? change_gate_at(c, GATE_OPEN) : change_is_done(c, c->failed);
 }

@@ -34,7 +34,7 @@ copies_next(struct change *c, int r)
 		}
 	}
 	c->at = change_next_of(c, c->at);
-	if (c->at < port_engines(c->port))
+	if (c->at < c->port->nr)
 		return copies_at(c);
 	c->at = -1;
 	return change_open_next(c);
@@ -44,8 +44,8 @@ static int
 copies_first(struct change *c)
 {
 	/* M31: no engine is missing, and all gates are closed. */
-	check(set_in(port_set(c->port)) == set_all(port_set(c->port)) && c->at == port_engines(c->port));
-	set_publish_head(port_set(c->port), change_before(c, port_engines(c->port)));
+	check(set_in(c->port->set) == set_all(c->port->set) && c->at == c->port->nr);
+	set_publish_head(c->port->set, change_before(c, c->port->nr));
 	c->at = -1;
 	return copies_next(c, 0);
 }
@@ -67,14 +67,14 @@ change_copies(struct change *c, int r)
 		break;
 	}
 	if (c->is_over && c->touched)
-		set_note_missed(port_set(c->port), c->name, c->len, true, 0);
+		set_note_missed(c->port->set, c->name, c->len, true, 0);
 	return started;
 }
 
 int
 change_copies_begin(struct change *c, unsigned had_copies)
 {
-	if (set_misses_some(port_set(c->port)))
+	if (set_misses_some(c->port->set))
 		return change_is_done(c, -ENODEV);
 	c->next = change_copies;
 	c->had_copies = had_copies;

@@ -45,7 +45,7 @@ undo_next(struct change *c, int r)
 	}
 	c->step = UNDO;
 	c->at = change_next_of(c, c->at);
-	return c->at < port_engines(c->port) ? change_remove_at(c) : change_is_done(c, c->failed);
+	return c->at < c->port->nr ? change_remove_at(c) : change_is_done(c, c->failed);
 }
 
 static int
@@ -89,9 +89,9 @@ create_next(struct change *c, int r)
 		if (c->at < 0 || change_is_lost(c)) {
 			/* The secondaries of all slots were removed after this change began. The caller's
 			 * next attempt assigns secondaries again, or is refused. */
-			if (c->copies > 1 && !set_has_pairs(port_set(c->port)))
+			if (c->copies > 1 && !set_has_pairs(c->port->set))
 				return change_is_done(c, -EAGAIN);
-			if (set_expect_missed(port_set(c->port)) < 0)
+			if (set_expect_missed(c->port->set) < 0)
 				return change_is_done(c, -EAGAIN);
 			c->at = change_next_of(c, -1);
 			return store_bucket_head(change_engine_at(c), c->name, c->len, &c->sub->u.stat);
@@ -100,7 +100,7 @@ create_next(struct change *c, int r)
 			return change_copies_begin(c, c->sub->u.stat.copies);
 		if (r != -ENXIO)
 			return change_is_done(c, r < 0 ? r : -EEXIST);
-		c->at = port_engines(c->port);
+		c->at = c->port->nr;
 		return make_next(c);
 	case CHANGE:
 		c->made |= (uint64_t)(r == 0) << c->at;
@@ -135,8 +135,7 @@ create_over(struct change *c, int r)
 	int started = create_next(c, r);
 
 	if (c->is_over && c->touched && c->next == create_over)
-		set_note_missed(port_set(c->port), c->name, c->len, c->result == 0,
-				c->result == 0 ? c->made : 0);
+		set_note_missed(c->port->set, c->name, c->len, c->result == 0, c->result == 0 ? c->made : 0);
 	return started;
 }
 
@@ -144,7 +143,7 @@ int
 set_bucket_create(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
 	struct set_port *p = set_port(sp);
-	struct set *s = port_set(p);
+	struct set *s = p->set;
 	unsigned copies = sc->copies ? sc->copies : s->conf.default_copies ? s->conf.default_copies : 1;
 	struct change *c;
 

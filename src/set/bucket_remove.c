@@ -22,7 +22,7 @@ remover_behind(const struct change *c, int at)
 static int
 remove_next(struct change *c, int r)
 {
-	int nobody = RULE_HEAD_REMOVES_FIRST ? -1 : port_engines(c->port);
+	int nobody = RULE_HEAD_REMOVES_FIRST ? -1 : c->port->nr;
 	bool is_first = c->at == remover_behind(c, nobody);
 
 	if (!RULE_GATE_FORWARD && change_is_lost(c)) {
@@ -45,7 +45,7 @@ remove_next(struct change *c, int r)
 		}
 	}
 	c->at = remover_behind(c, c->at);
-	if (c->at >= 0 && c->at < port_engines(c->port))
+	if (c->at >= 0 && c->at < c->port->nr)
 		return change_remove_at(c);
 	c->at = -1;
 	return change_open_next(c);
@@ -57,7 +57,7 @@ static int
 give_up(struct change *c, int why, bool is_closed)
 {
 	c->failed = why;
-	for (int i = c->at < 0 ? 0 : c->at + is_closed; i < port_engines(c->port); i++)
+	for (int i = c->at < 0 ? 0 : c->at + is_closed; i < c->port->nr; i++)
 		c->closed |= (uint64_t)1 << i;
 	c->at = -1;
 	return change_open_next(c);
@@ -66,7 +66,7 @@ give_up(struct change *c, int why, bool is_closed)
 int
 change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(struct change *c))
 {
-	const struct set *s = port_set(c->port);
+	const struct set *s = c->port->set;
 
 	/* A change is cancelled if an engine has failed, because the last operations of that engine are
 	 * unknown (M31). */
@@ -74,10 +74,10 @@ change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(str
 		return give_up(c, -EROFS, r >= 0);
 	if (r < 0 && !change_is_lost(c) && !(r == -ENXIO && change_before(c, c->at) >= 0))
 		return give_up(c, r, false);
-	if (c->at < 0 && set_expect_missed(port_set(c->port)) < 0)
+	if (c->at < 0 && set_expect_missed(c->port->set) < 0)
 		return change_is_done(c, -EAGAIN);
-	c->at = RULE_GATE_CLOSED ? change_next_of(c, c->at) : port_engines(c->port);
-	if (c->at < port_engines(c->port))
+	c->at = RULE_GATE_CLOSED ? change_next_of(c, c->at) : c->port->nr;
+	if (c->at < c->port->nr)
 		return change_gate_at(c, gate);
 	c->step = CHANGE;
 	return rest(c);
@@ -87,11 +87,11 @@ static int
 remove_first(struct change *c)
 {
 	/* M31: no engine is missing, and all gates are closed. */
-	check(!RULE_GATE_ALL_PRESENT || set_in(port_set(c->port)) == set_all(port_set(c->port)));
-	check(c->at == port_engines(c->port) && c->step == CHANGE);
-	c->at = port_engines(c->port);
+	check(!RULE_GATE_ALL_PRESENT || set_in(c->port->set) == set_all(c->port->set));
+	check(c->at == c->port->nr && c->step == CHANGE);
+	c->at = c->port->nr;
 	if (RULE_HEAD_REMOVES_FIRST) {
-		set_publish_head(port_set(c->port), change_before(c, port_engines(c->port)));
+		set_publish_head(c->port->set, change_before(c, c->port->nr));
 		c->at = -1;
 	}
 	return remove_next(c, 0);
@@ -115,7 +115,7 @@ delete_next(struct change *c, int r)
 static void
 forget_use(struct change *c)
 {
-	struct set *s = port_set(c->port);
+	struct set *s = c->port->set;
 	struct quota_row *row;
 	int counter;
 
@@ -137,9 +137,8 @@ delete_over(struct change *c, int r)
 	int started = delete_next(c, r);
 
 	if (c->is_over && c->touched) {
-		set_note_removed(port_set(c->port));
-		set_note_missed(port_set(c->port), c->name, c->len, c->closed >> change_next_of(c, -1) & 1,
-				0);
+		set_note_removed(c->port->set);
+		set_note_missed(c->port->set, c->name, c->len, c->closed >> change_next_of(c, -1) & 1, 0);
 		if (c->result == 0)
 			forget_use(c);
 	}
@@ -151,7 +150,7 @@ set_bucket_delete(struct store_port *sp, const struct store_change *sc, struct s
 {
 	/* The removal is refused while an engine is missing, because the contents of that engine are unknown
 	 * (M31). */
-	if (RULE_GATE_ALL_PRESENT && set_misses_some(port_set(set_port(sp))))
+	if (RULE_GATE_ALL_PRESENT && set_misses_some(set_port(sp)->set))
 		return -ENODEV;
 	return change_begin(change_new(sp, op, sc, delete_over));
 }

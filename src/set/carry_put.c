@@ -172,12 +172,12 @@ begin(struct key_op *ko)
 	struct carry *c = container_of(ko, struct carry, ko);
 	struct set_port *p = ko->port;
 	int r;
-	struct store_port *e = set_port_to_write(port_base(p), &ko->key, &r);
+	struct store_port *e = set_port_to_write(&p->base, &ko->key, &r);
 
 	/* The primary has failed, and the recovery task has not yet named another primary: the replay
 	 * waits. */
-	if (store_has_two(&ko->key) && (e == c->from || (!e && r == -EROFS)) &&
-	    !set_is_read_only(port_set(p)) && c->kept_nr++ < KEPT_MAX) {
+	if (store_has_two(&ko->key) && (e == c->from || (!e && r == -EROFS)) && !set_is_read_only(p->set) &&
+	    c->kept_nr++ < KEPT_MAX) {
 		key_op_wait(ko, begin);
 		return;
 	}
@@ -253,5 +253,5 @@ carry_again(struct store_carrier *sc, struct store_put *put)
 bool
 set_carry(struct store_carrier *sc, struct store_put *put)
 {
-	return carry(port_of_carrier(sc), put, NULL);
+	return carry(container_of(sc, struct set_port, carrier), put, NULL);
 }

@@ -17,7 +17,6 @@
  * A change of a key with one copy is passed to the engine of the key without any of this while no slot moves.
  */
 #include "set/change.h"
-#include "set/waiting.h"
 
 #include "set/map/set_rules.h"
 #include "store/own_buf.h"
@@ -43,7 +42,7 @@ change_of(struct key_op *ko)
 static struct set *
 set_of_change(const struct key_change *c)
 {
-	return port_set(c->ko.port);
+	return c->ko.port->set;
 }
 
 /* ---- the end ---- */
@@ -243,7 +242,7 @@ static void
 second(struct key_change *c)
 {
 	struct set_port *p = c->ko.port;
-	struct set *s = port_set(p);
+	struct set *s = p->set;
 	int engine = set_secondary(s, &c->ko.key), r;
 	struct store_port *from, *to;
 
@@ -281,7 +280,7 @@ second(struct key_change *c)
 	from = port_engine(p, c->first);
 	to = port_engine(p, engine);
 	c->copy->is_busy = c->was_copied = true;
-	list_push_tail(&port_waiting(p)->changes, &c->link);
+	list_push_tail(&p->waiting.changes, &c->link);
 	r = c->copy->has_put && !c->copy->write_error ? put(c, from, to) : send(c, from, to);
 	if (r < 0)
 		copy_ended(c->copy, r);
@@ -292,12 +291,12 @@ second(struct key_change *c)
 void
 set_poke_changes(struct set_port *p)
 {
-	list_for_each_safe(l, &port_waiting(p)->changes)
+	list_for_each_safe(l, &p->waiting.changes)
 	{
 		struct key_change *c = container_of(l, struct key_change, link);
 		int engine = c->copy->engine;
 
-		if (!set_has_failed(port_set(p), engine))
+		if (!set_has_failed(p->set, engine))
 			continue;
 		copy_drop(c->copy);
 		c->copy = NULL;
@@ -359,7 +358,7 @@ on_first(struct store_op *op)
 	struct key_change *c = container_of(op, struct key_change, u.op);
 
 	/* A PUT may have been replayed at another engine, which then is the primary. */
-	for (int i = 0; c->is_put && i < port_engines(c->ko.port); i++) {
+	for (int i = 0; c->is_put && i < c->ko.port->nr; i++) {
 		if (port_engine(c->ko.port, i) == op->port)
 			c->first = i;
 	}
@@ -372,7 +371,7 @@ first(struct key_op *ko)
 	struct key_change *c = change_of(ko);
 	struct set *s = set_of_change(c);
 	int home = set_primary(s, &ko->key), error, r;
-	struct store_port *e = set_port_to_write(port_base(ko->port), &ko->key, &error);
+	struct store_port *e = set_port_to_write(&ko->port->base, &ko->key, &error);
 
 	/* The PUT was begun on the engine that is becoming the primary (put.c): the commit waits until
 	 * this engine is the primary. */
@@ -444,7 +443,7 @@ set_change(struct store_port *sp, const struct store_change *call, struct store_
 	struct key_change *c;
 	int r;
 
-	if (!set_has_two(sp, &call->key, &key) && !set_is_moving(port_set(p))) {
+	if (!set_has_two(sp, &call->key, &key) && !set_is_moving(p->set)) {
 		struct store_port *e = set_port_to_write(sp, &call->key, &r);
 
 		return e ? e->ops->apply(e, call, op) : r;

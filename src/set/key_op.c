@@ -29,9 +29,9 @@ key_op_lock(struct key_op *ko, void (*go)(struct key_op *ko))
 	int r;
 
 	ko->go = go;
-	ko->hold.mb = port_mailbox(ko->port);
+	ko->hold.mb = ko->port->mb;
 	ko->hold.go = on_hold;
-	r = set_hold(set_key_locks(port_set(ko->port)), &ko->key, &ko->hold);
+	r = set_hold(set_key_locks(ko->port->set), &ko->key, &ko->hold);
 	return r < 0 ? -EAGAIN : r;
 }
 
@@ -39,7 +39,7 @@ void
 key_op_unlock(struct key_op *ko)
 {
 	if (ko->hold.key)
-		set_release(set_key_locks(port_set(ko->port)), &ko->hold);
+		set_release(set_key_locks(ko->port->set), &ko->hold);
 }
 
 static void
@@ -54,9 +54,9 @@ void
 key_op_wait(struct key_op *ko, void (*go)(struct key_op *ko))
 {
 	ko->go = go;
-	ko->wait.mb = port_mailbox(ko->port);
+	ko->wait.mb = ko->port->mb;
 	ko->wait.go = on_kept;
-	set_wait_kept(port_set(ko->port), &ko->wait);
+	set_wait_kept(ko->port->set, &ko->wait);
 }
 
 void

@@ -40,7 +40,7 @@ look_at(struct look *lk, int engine)
 
 	/* M39: a failed disk is not asked about the contents of a bucket that has changed since the
 	 * failure. */
-	if (set_has_missed(port_set(p), engine, k->bucket, k->bucket_len, &is_there))
+	if (set_has_missed(p->set, engine, k->bucket, k->bucket_len, &is_there))
 		return is_there ? -ENOENT : -ENXIO;
 	r = port_engine(p, engine)->ops->look(port_engine(p, engine), &lk->call, op);
 	check(r != 0 || lk->call.kind == LOOK_PARTS);
@@ -61,7 +61,7 @@ found(struct look *lk)
 	obj->crc64 = f->crc64;
 	obj->meta = f->meta;
 	obj->part_nr = f->part_nr;
-	obj->has_second = !lk->is_second && set_secondary(port_set(lk->ko.port), &lk->ko.key) != SET_NOWHERE;
+	obj->has_second = !lk->is_second && set_secondary(lk->ko.port->set, &lk->ko.key) != SET_NOWHERE;
 	obj->is_open = true;
 	memcpy(obj->priv, &lk, sizeof lk);
 }
@@ -108,7 +108,7 @@ look_is_lost(int error)
 static int
 settled(struct look *lk, int r)
 {
-	struct set *s = port_set(lk->ko.port);
+	struct set *s = lk->ko.port->set;
 	int engine = set_secondary(s, &lk->ko.key);
 
 	if (r >= 0 || !look_is_lost(r) || !is_open_call(lk) || lk->is_second || engine == SET_NOWHERE ||
@@ -127,7 +127,7 @@ settled(struct look *lk, int r)
 static bool
 has_failed(const struct look *lk)
 {
-	return !lk->is_second && lk->tries < FAILED_TRIES && !set_is_in(port_set(lk->ko.port), lk->home);
+	return !lk->is_second && lk->tries < FAILED_TRIES && !set_is_in(lk->ko.port->set, lk->home);
 }
 
 static int look(struct look *lk);
@@ -152,14 +152,14 @@ static void
 forget(struct look *lk)
 {
 	if (is_open_call(lk))
-		store_close(port_base(lk->ko.port), &lk->u.obj);
+		store_close(&lk->ko.port->base, &lk->u.obj);
 }
 
 /* Looks up the key. Returns 1 if the look-up has succeeded, 0 if it continues later, or -errno. */
 static int
 look(struct look *lk)
 {
-	struct set *s = port_set(lk->ko.port);
+	struct set *s = lk->ko.port->set;
 	const struct store_key *k = &lk->ko.key;
 	bool has_lock = key_op_has_lock(&lk->ko), waits;
 	int r;
@@ -192,12 +192,12 @@ look_open_other(struct look *lk)
 	struct set_port *p = lk->ko.port;
 	const struct store_key *k = &lk->ko.key;
 	const struct store_obj *obj = &lk->u.obj;
-	int engine = set_secondary(port_set(p), k);
+	int engine = set_secondary(p->set, k);
 	struct store_port *e;
 
 	/* If the object was not opened at the primary, the other copy is at the primary. */
 	if (engine == SET_NOWHERE || engine == lk->home)
-		engine = set_primary(port_set(p), k);
+		engine = set_primary(p->set, k);
 	if (lk->asked_other || lk->is_second)
 		return lk->has_other;
 	lk->asked_other = true;

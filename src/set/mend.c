@@ -2,7 +2,6 @@
 /* Repairs damaged copies of keys with the bytes of their other copies, one after the other at each port. */
 #include "set/look.h"
 #include "set/replicas.h"
-#include "set/waiting.h"
 
 #include "store/own_buf.h"
 #include "base/buf.h"
@@ -34,7 +33,7 @@ over(struct mend *m, int result)
 	if (result >= 0 && !m->send.changes) {
 		/* The repair read the bytes without an error, so nothing was rewritten. */
 	} else if (result >= 0) {
-		set_count(port_set(p), COUNT_REPAIRED);
+		set_count(p->set, COUNT_REPAIRED);
 		log_note("%s of bucket %.*s that was damaged was rewritten from its other copy",
 			 m->send.only_upload ? "a part of an upload" : "an object", m->send.key.bucket_len,
 			 m->send.key.bucket);
@@ -43,14 +42,14 @@ over(struct mend *m, int result)
 			    "an object that is damaged could not be rewritten from its other copy: %s",
 			    strerror(-result));
 	}
-	port_waiting(p)->repairs = false;
+	p->waiting.repairs = false;
 	/* The port is not freed before this message arrives, because objects are open. */
 	if (m->waits)
 		mailbox_post(m->waits->mb, &m->waits->msg, m->waits->go);
 	key_op_end(&m->ko);
 	free(m->buf.mem);
 	free(m);
-	next = list_pop(&port_waiting(p)->repairs_waiting);
+	next = list_pop(&p->waiting.repairs_waiting);
 	if (next)
 		start(container_of(next, struct mend, link));
 }
@@ -65,7 +64,7 @@ static void
 send(struct key_op *ko)
 {
 	struct mend *m = container_of(ko, struct mend, ko);
-	struct set *s = port_set(ko->port);
+	struct set *s = ko->port->set;
 	int home = set_primary(s, &ko->key), second = set_secondary(s, &ko->key), r = -ESTALE;
 
 	m->send.key = ko->key;
@@ -87,7 +86,7 @@ start(struct mend *m)
 {
 	int r = -EAGAIN;
 
-	port_waiting(m->ko.port)->repairs = true;
+	m->ko.port->waiting.repairs = true;
 	if (store_buf_make(&m->buf, BUF_LARGE_BYTES))
 		r = key_op_lock(&m->ko, send);
 	if (r < 0)
@@ -100,7 +99,7 @@ bool
 mend_begin(struct look *lk, struct set_wait *waits)
 {
 	struct set_port *p = lk->ko.port;
-	struct mend *m = port_waiting(p)->repairs && !waits ? NULL : calloc(1, sizeof *m);
+	struct mend *m = p->waiting.repairs && !waits ? NULL : calloc(1, sizeof *m);
 
 	if (!m)
 		return false;
@@ -110,8 +109,8 @@ mend_begin(struct look *lk, struct set_wait *waits)
 	m->of_second = lk->is_second;
 	if (lk->call.kind == LOOK_PART)
 		m->send.only_upload = memcpy(m->id, lk->id, sizeof m->id);
-	if (port_waiting(p)->repairs)
-		list_push_tail(&port_waiting(p)->repairs_waiting, &m->link);
+	if (p->waiting.repairs)
+		list_push_tail(&p->waiting.repairs_waiting, &m->link);
 	else
 		start(m);
 	return waits != NULL;

@@ -34,7 +34,7 @@ pairing_end(struct pairing *g)
 	int r = g->result;
 
 	if (r == 0)
-		r = set_bucket_create(port_base(g->port), &g->change, op);
+		r = set_bucket_create(&g->port->base, &g->change, op);
 	port_unpin(g->port);
 	free(g);
 	if (r == 0)
@@ -49,7 +49,7 @@ pairing_kept(struct msg *m)
 {
 	struct pairing *g = container_of(m, struct pairing, wait.msg);
 
-	set_note_pairs_answer(port_set(g->port), g->paired);
+	set_note_pairs_answer(g->port->set, g->paired);
 	pairing_end(g);
 }
 
@@ -63,8 +63,8 @@ pairing_over(struct pairing *g)
 		pairing_end(g);
 		return;
 	}
-	g->wait = (struct set_wait){ .mb = port_mailbox(g->port), .go = pairing_kept };
-	set_wait_kept(port_set(g->port), &g->wait);
+	g->wait = (struct set_wait){ .mb = g->port->mb, .go = pairing_kept };
+	set_wait_kept(g->port->set, &g->wait);
 }
 
 /* Assigns the secondaries of an effective map to the slots. Returns the number of the assignment
@@ -120,7 +120,7 @@ keep_from_full(const struct set *s, struct disk_table *t)
 static void
 pairing_go(struct pairing *g)
 {
-	struct set *s = port_set(g->port);
+	struct set *s = g->port->set;
 	uint64_t size[STORE_DISKS_MAX];
 
 	if (!set_settle(s, &g->turn))
@@ -171,15 +171,15 @@ set_pair_first(struct set_port *p, const struct store_change *sc, struct store_o
 
 	if (!g)
 		return -EAGAIN;
-	op->port = port_base(p);
+	op->port = &p->base;
 	g->port = p;
 	g->op = op;
 	g->change = *sc;
 	g->change.key.bucket = memcpy(g->name, sc->key.bucket, sc->key.bucket_len);
-	g->turn = (struct set_turn){ .mb = port_mailbox(p), .go = pairing_turn };
+	g->turn = (struct set_turn){ .mb = p->mb, .go = pairing_turn };
 	port_pin(p);
 	/* The operation always completes through the mailbox, even if the lock is free. */
-	if (set_take_turn(port_set(p), &g->turn))
-		mailbox_post(port_mailbox(p), &g->turn.msg, pairing_turn);
+	if (set_take_turn(p->set, &g->turn))
+		mailbox_post(p->mb, &g->turn.msg, pairing_turn);
 	return 0;
 }

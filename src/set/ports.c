@@ -3,7 +3,6 @@
 #include "set/ports.h"
 
 #include "set/set_int.h"
-#include "set/waiting.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -17,26 +16,6 @@ struct set_ports {
 	_Atomic int error; /* error of a port that could not attach to a new engine; 0: no error */
 };
 
-struct set_port {
-	struct store_port base;
-	struct set *set;
-	struct mailbox *mb;
-	struct ring *ring;
-	struct timers *timers;
-	struct list link; /* link in set_ports.list */
-	struct msg barrier, wake;
-	/* true: the message of the barrier, or of the wake-up, is in flight; protected by the lock of the
-	 * list */
-	bool has_barrier, has_wake;
-	/* true: a message of set_send_to_one() is in flight; protected by the lock of the list */
-	bool has_sent;
-	struct set_waiting waiting;
-	struct store_carrier carrier; /* carrier of the port's PUTs, for replays (carry_put.c) */
-	unsigned inflight;            /* number of operations of the set itself in flight at the port */
-	int nr;                       /* number of engines to which the port has attached */
-	struct store_port *engine[STORE_SET_MAX]; /* ports at the engines; NULL: not attached */
-};
-
 /* ---- one port ---- */
 
 struct set_port *
@@ -44,30 +23,6 @@ set_port(struct store_port *sp)
 {
 	check(sp);
 	return container_of(sp, struct set_port, base);
-}
-
-struct store_port *
-port_base(struct set_port *p)
-{
-	return &p->base;
-}
-
-struct set *
-port_set(const struct set_port *p)
-{
-	return p->set;
-}
-
-struct mailbox *
-port_mailbox(const struct set_port *p)
-{
-	return p->mb;
-}
-
-int
-port_engines(const struct set_port *p)
-{
-	return p->nr;
 }
 
 struct store_port *
@@ -91,39 +46,6 @@ port_unpin(struct set_port *p)
 	p->inflight--;
 }
 
-bool
-port_is_pinned(const struct set_port *p)
-{
-	return p->inflight != 0;
-}
-
-struct set_waiting *
-port_waiting(struct set_port *p)
-{
-	return &p->waiting;
-}
-
-struct store_carrier *
-port_carrier(struct set_port *p)
-{
-	return &p->carrier;
-}
-
-struct set_port *
-port_of_carrier(struct store_carrier *sc)
-{
-	check(sc);
-	return container_of(sc, struct set_port, carrier);
-}
-
-struct merge_of
-port_merge(struct set_port *p)
-{
-	return (struct merge_of){
-		.port = &p->base, .mb = p->mb, .inflight = &p->inflight, .nr = p->nr, .nr_now = &p->nr
-	};
-}
-
 /* ---- its life ---- */
 
 struct set_port *
@@ -140,7 +62,9 @@ port_new(struct set *s, struct ring *ring, struct mailbox *mb, struct timers *ti
 	p->ring = ring;
 	p->timers = timers;
 	list_init(&p->link);
-	waiting_init(&p->waiting);
+	list_init(&p->waiting.changes);
+	list_init(&p->waiting.pieces);
+	list_init(&p->waiting.repairs_waiting);
 	return p;
 }
 

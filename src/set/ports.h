@@ -1,49 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * ports - the ports of a set: one for each thread that uses the store. The port of a set contains a port of
- * every engine. A port is used on the thread that owns it, unless stated otherwise. The list of all ports has
- * a separate lock, the last in the lock order (set_int.h): under this lock only messages are posted.
+ * every engine. A port is used on the thread that owns it, unless stated otherwise; any thread may read `set`
+ * and `mb`. The list of all ports has a separate lock, the last in the lock order (set_int.h): under this lock
+ * only messages are posted.
  */
 #ifndef GANTRY_SET_PORTS_H
 #define GANTRY_SET_PORTS_H
 
+#include "base/list.h"
 #include "base/mailbox.h"
 #include "ring/ring.h"
 #include "model/merge.h"
+#include "set/set.h"
 #include "store/ops.h"
 
 struct set;
-struct set_port;
 struct set_ports;
+
+struct set_port {
+	struct store_port base;
+	struct set *set;
+	struct mailbox *mb; /* mailbox of the port's thread */
+	struct ring *ring;
+	struct timers *timers;
+	struct list link; /* link in set_ports.list */
+	struct msg barrier, wake;
+	/* true: the message of the barrier, or of the wake-up, is in flight; protected by the lock of the
+	 * list */
+	bool has_barrier, has_wake;
+	/* true: a message of set_send_to_one() is in flight; protected by the lock of the list */
+	bool has_sent;
+	/* operations that wait at this port for a secondary or for a repair */
+	struct {
+		struct list changes; /* changes that wait for their secondary (change.c) */
+		struct list pieces;  /* pieces of PUTs that are being written to a secondary (put.c) */
+		bool repairs;        /* true: a copy is being repaired from the other copy (mend.c) */
+		struct list repairs_waiting; /* repairs that wait until the current repair has ended */
+	} waiting;
+	struct store_carrier carrier; /* carrier of the port's PUTs, for replays (carry_put.c) */
+	/* number of operations of the set itself in flight at the port, which is not detached meanwhile */
+	unsigned inflight;
+	/* number of engines to which the port has attached: all engines of the set, except those added since the
+	 * last barrier */
+	int nr;
+	struct store_port *engine[STORE_SET_MAX]; /* ports at the engines; NULL: not attached */
+};
 
 /* ---- one port ---- */
 
 /* Returns the set port that contains this store port. */
 struct set_port *set_port(struct store_port *sp);
-/* Returns the store port that is contained in a set port. */
-struct store_port *port_base(struct set_port *p);
-/* Returns the set of a port. Any thread may call this function. */
-struct set *port_set(const struct set_port *p);
-/* Returns the mailbox of the port's thread. Any thread may call this function. */
-struct mailbox *port_mailbox(const struct set_port *p);
-/* Returns the number of engines that the port knows: all engines of the set, except those added since the
- * last barrier. */
-int port_engines(const struct set_port *p);
 /* Returns the port of an engine that belongs to this set port. */
 struct store_port *port_engine(const struct set_port *p, int engine);
 /* Notes that an operation of the set itself begins. A port with such operations in flight is not detached. */
 void port_pin(struct set_port *p);
 /* Notes that an operation of the set itself has ended. */
 void port_unpin(struct set_port *p);
-bool port_is_pinned(const struct set_port *p);
-/* Returns the operations that wait at this port for a secondary or a repair. */
-struct set_waiting *port_waiting(struct set_port *p);
-/* Returns the carrier of the port's PUTs (carry_put.c). */
-struct store_carrier *port_carrier(struct set_port *p);
-/* Returns the port of a carrier. */
-struct set_port *port_of_carrier(struct store_carrier *sc);
-/* Returns the parameters for a merged list at this port; the caller adds the sources and the bucket. */
-struct merge_of port_merge(struct set_port *p);
 
 /* ---- its life, for attach.c ---- */
 

@@ -6,7 +6,6 @@
  * no space, the PUT fails on both disks.
  */
 #include "set/change.h"
-#include "set/waiting.h"
 
 #include "base/check.h"
 
@@ -33,7 +32,7 @@ set_engine_put_init(struct set_port *p, struct store_port *e, struct store_put *
 {
 	int r = e->ops->put_init(e, put, spec);
 
-	put->carrier = port_carrier(p);
+	put->carrier = &p->carrier;
 	return r;
 }
 
@@ -45,11 +44,11 @@ init_first(struct key_change *c, const struct store_put_spec *spec)
 {
 	struct set_port *p = c->ko.port;
 	const struct store_key *k = &c->ko.key;
-	struct set *s = port_set(p);
+	struct set *s = p->set;
 	int r = -EROFS;
 
 	for (int i = 0; r == -EROFS && i < INIT_TRIES; i++) {
-		struct store_port *e = set_port_to_write(port_base(p), k, &r);
+		struct store_port *e = set_port_to_write(&p->base, k, &r);
 		int second = set_secondary(s, k);
 
 		c->first = set_primary(s, k);
@@ -68,7 +67,7 @@ init_first(struct key_change *c, const struct store_put_spec *spec)
 static bool
 has_no_room(const struct copy *cp, int error)
 {
-	return error == -ENOSPC && !set_has_failed(port_set(cp->ko.port), cp->engine);
+	return error == -ENOSPC && !set_has_failed(cp->ko.port->set, cp->engine);
 }
 
 /* Begins the copy on the secondary. After an error the copy is made at the commit instead; only after -ENOSPC
@@ -77,7 +76,7 @@ static int
 init_copy(struct key_change *c, const struct store_put_spec *spec)
 {
 	struct set_port *p = c->ko.port;
-	int engine = set_secondary(port_set(p), &c->ko.key), r;
+	int engine = set_secondary(p->set, &c->ko.key), r;
 	bool is_none = engine == SET_NOWHERE || engine == c->first;
 	struct copy *cp = is_none ? NULL : copy_new(c, engine);
 	struct store_port *e = cp ? port_engine(p, engine) : NULL;
@@ -221,7 +220,7 @@ write_copy(struct piece *pc, struct copy *cp, struct buf *buf, uint32_t len, boo
 	pc->waits = true;
 	pc->second.op.done = on_copy_written;
 	cp->writes++;
-	list_push_tail(&port_waiting(cp->ko.port)->pieces, &pc->link);
+	list_push_tail(&cp->ko.port->waiting.pieces, &pc->link);
 	r = e->ops->put_write(e, &cp->put, &pc->second, buf, len, last);
 	if (r != 0)
 		copy_written(pc, r < 0 ? r : pc->second.op.result);
@@ -260,7 +259,7 @@ set_put_write(struct store_port *sp, struct store_put *put, struct store_write *
 	put->crc64 = first->crc64;
 	/* The secondary has failed, and the port has already ended its waits: the piece is not written
 	 * there. */
-	if (cp && set_has_failed(port_set(cp->ko.port), cp->engine))
+	if (cp && set_has_failed(cp->ko.port->set, cp->engine))
 		cp->write_error = -EIO;
 	if (cp && cp->has_put && !cp->write_error)
 		write_copy(pc, cp, buf, len, last);
@@ -298,11 +297,11 @@ set_write_cancel(struct store_port *sp, struct store_write *w)
 void
 set_poke_pieces(struct set_port *p)
 {
-	list_for_each_safe(l, &port_waiting(p)->pieces)
+	list_for_each_safe(l, &p->waiting.pieces)
 	{
 		struct piece *pc = container_of(l, struct piece, link);
 
-		if (!pc->waits || !set_has_failed(port_set(p), pc->cp->engine))
+		if (!pc->waits || !set_has_failed(p->set, pc->cp->engine))
 			continue;
 		let_go(pc);
 		piece_over(pc);

@@ -41,13 +41,13 @@ look_of(const struct store_obj *obj)
 static bool
 is_damage(const struct look *lk, int error)
 {
-	return error == -EBADMSG || (error == -EIO && !set_has_failed(port_set(lk->ko.port), lk->home));
+	return error == -EBADMSG || (error == -EIO && !set_has_failed(lk->ko.port->set, lk->home));
 }
 
 static void
 wait_for(struct read *r, void (*go)(struct msg *m))
 {
-	r->wait = (struct set_wait){ .mb = port_mailbox(r->lk->ko.port), .go = go };
+	r->wait = (struct set_wait){ .mb = r->lk->ko.port->mb, .go = go };
 }
 
 static void
@@ -73,7 +73,7 @@ read_over(struct read *r)
 	rd->lead = r->rd.lead;
 	rd->op.result = r->result;
 	if (r->stage == READ_SECOND && r->result >= 0) {
-		set_count(port_set(lk->ko.port), COUNT_READ_SECONDARY);
+		set_count(lk->ko.port->set, COUNT_READ_SECONDARY);
 		mends = is_damage(lk, r->first_error);
 	}
 	wait_for(r, on_mended);
@@ -124,7 +124,7 @@ read_at(struct read *r, struct store_obj *obj)
 static bool
 is_about_to_change(const struct look *lk)
 {
-	const struct set *s = port_set(lk->ko.port);
+	const struct set *s = lk->ko.port->set;
 
 	return !lk->is_second && !lk->has_other && set_primary(s, &lk->ko.key) == lk->home &&
 	       set_secondary(s, &lk->ko.key) == SET_NOWHERE && set_has_failed(s, lk->home);
@@ -144,7 +144,7 @@ read_came(struct read *r, int result)
 		if (is_about_to_change(lk)) {
 			r->stage = READ_WAITS;
 			wait_for(r, on_kept);
-			set_wait_kept(port_set(lk->ko.port), &r->wait);
+			set_wait_kept(lk->ko.port->set, &r->wait);
 			return false;
 		}
 	} else if (r->stage == READ_WAITS) {

@@ -187,7 +187,7 @@ static void
 on_taken(struct store_op *op)
 {
 	struct set_recovery *c = container_of(op, struct set_recovery, op.op);
-	struct set *s = port_set(c->keeper);
+	struct set *s = c->keeper->set;
 
 	set_note_relocation(s);
 	if (c->from == SET_NOWHERE)
@@ -271,7 +271,7 @@ on_turn(struct msg *m)
 {
 	struct set_recovery *c = container_of(m, struct set_recovery, turn.msg);
 
-	go_on(port_set(c->keeper));
+	go_on(c->keeper->set);
 }
 
 static void
@@ -279,7 +279,7 @@ begin_round(struct set *s)
 {
 	struct set_recovery *c = s->recovery;
 
-	c->turn = (struct set_turn){ .mb = port_mailbox(c->keeper), .go = on_turn };
+	c->turn = (struct set_turn){ .mb = c->keeper->mb, .go = on_turn };
 	pthread_mutex_lock(&c->lock);
 	c->again = false;
 	list_init(&c->round);
@@ -297,7 +297,7 @@ on_begin(struct msg *m)
 	struct set_recovery *c = container_of(m, struct set_recovery, msg);
 
 	port_take_sent(c->keeper);
-	begin_round(port_set(c->keeper));
+	begin_round(c->keeper->set);
 }
 
 /* Requests a round and selects its thread. The caller holds the lock of the task. Without a port no operation

@@ -128,7 +128,7 @@ set_bucket_has_two(struct store_port *sp, const char *bucket, size_t len)
 {
 	struct store_stat st = { .copies = 0 };
 
-	return set_uses_pairs(port_set(set_port(sp))) && store_bucket_head(sp, bucket, len, &st) > 0 &&
+	return set_uses_pairs(set_port(sp)->set) && store_bucket_head(sp, bucket, len, &st) > 0 &&
 	       st.copies == 2;
 }
 

@@ -216,7 +216,7 @@ static int
 set_lane(struct store_port *sp, const struct store_key *k, bool changes)
 {
 	struct set_port *p = set_port(sp);
-	int error, home = port_engines(p) > 1 ? set_primary(port_set(p), k) : SET_NOWHERE;
+	int error, home = p->nr > 1 ? set_primary(p->set, k) : SET_NOWHERE;
 	struct store_key two;
 
 	if (home == SET_NOWHERE)
@@ -277,7 +277,7 @@ set_reread(struct store_port *sp)
 {
 	struct set_port *p = set_port(sp);
 
-	for (int i = 0; i < port_engines(p); i++)
+	for (int i = 0; i < p->nr; i++)
 		store_reread(port_engine(p, i));
 }
 

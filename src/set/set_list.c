@@ -16,7 +16,7 @@ has_nothing(const struct merge_of *of, int i, struct store_list *ls)
 {
 	bool is_there;
 
-	if (!set_has_missed(port_set(set_port(of->port)), i, ls->bucket, ls->bucket_len, &is_there))
+	if (!set_has_missed(set_port(of->port)->set, i, ls->bucket, ls->bucket_len, &is_there))
 		return false;
 	ls->op.result = is_there ? 0 : -ENXIO;
 	ls->more = false;
@@ -64,15 +64,15 @@ list_engine(const struct merge_of *of, int source, struct store_list *ls)
 	struct set_port *p = set_port(of->port);
 	int i = engine_of(of, source);
 
-	if (!(set_all(port_set(p)) >> i & 1)) {
+	if (!(set_all(p->set) >> i & 1)) {
 		/* If the metadata leader left the map after the list had begun, or leaves at this moment, the
 		 * list still ends with -ENXIO if the bucket does not exist. */
 		ls->op.result = source ? -ENXIO : find_bucket(of, ls);
 		ls->more = false;
 		return 1;
 	}
-	if (set_is_leaving(port_set(p), i) || (of->settle && set_in(port_set(p)) != set_all(port_set(p))))
-		ask_home(port_set(p), i, ls);
+	if (set_is_leaving(p->set, i) || (of->settle && set_in(p->set) != set_all(p->set)))
+		ask_home(p->set, i, ls);
 	return has_nothing(of, i, ls) ? 1 : port_engine(p, i)->ops->list(port_engine(p, i), ls);
 }
 
@@ -81,30 +81,34 @@ list_engine(const struct merge_of *of, int source, struct store_list *ls)
 static int
 settle(const struct merge_of *of, struct merge_wait *w)
 {
-	return set_wait_held(set_key_locks(port_set(set_port(of->port))), of->bucket, of->bucket_len, w);
+	return set_wait_held(set_key_locks(set_port(of->port)->set), of->bucket, of->bucket_len, w);
 }
 
 int
 set_list(struct store_port *sp, struct store_list *ls)
 {
 	struct set_port *p = set_port(sp);
-	struct set *s = port_set(p);
-	struct merge_of of = port_merge(p);
-	struct store_port *head = port_engine(p, set_head(s));
+	struct set *s = p->set;
+	int first = set_head(s);
 	bool two;
 
 	if (!ls->bucket || set_units(s) == 1)
-		return head->ops->list(head, ls);
+		return port_engine(p, first)->ops->list(port_engine(p, first), ls);
 	two = set_bucket_has_two(sp, ls->bucket, ls->bucket_len);
 	/* A list that lacks the keys of a missing disk must be marked as partial. */
 	ls->is_partial = two ? set_misses_places(s) : set_misses_some(s);
 	if (ls->is_partial && !ls->may_be_partial)
 		return -ENODEV;
-	of.bucket = ls->bucket;
-	of.bucket_len = ls->bucket_len;
-	of.first = set_head(s);
-	of.changes = set_relocations(s);
-	of.settle = two && RULE_SETTLED_VISIBLE ? settle : NULL;
-	of.list = list_engine;
-	return merge_list(&of, ls);
+	return merge_list(&(struct merge_of){ .port = sp,
+					      .mb = p->mb,
+					      .inflight = &p->inflight,
+					      .nr = p->nr,
+					      .nr_now = &p->nr,
+					      .bucket = ls->bucket,
+					      .bucket_len = ls->bucket_len,
+					      .first = first,
+					      .changes = set_relocations(s),
+					      .settle = two && RULE_SETTLED_VISIBLE ? settle : NULL,
+					      .list = list_engine },
+			  ls);
 }

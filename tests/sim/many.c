@@ -1089,7 +1089,7 @@ engines_agree(void)
 	uint64_t time[BUCKETS];
 	uint32_t attrs[BUCKETS];
 
-	for (int i = 0; i < port_engines(sp); i++) {
+	for (int i = 0; i < sp->nr; i++) {
 		struct store_list ls = { .max = 100, .entry = on_same };
 
 		memset(same_there, 0, sizeof same_there);

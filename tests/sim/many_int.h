@@ -8,7 +8,6 @@
 #include "set/set.h"
 #include "set/set_int.h"
 #include "set/map_int.h"
-#include "set/waiting.h"
 
 #define CLIENTS 3
 #define OPERATOR CLIENTS /* the coroutine behind theirs */

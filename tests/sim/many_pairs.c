@@ -554,7 +554,7 @@ same_bytes(int b, int k, uint64_t size)
 static bool
 open_sides(struct set_port *sp, int b, int k, int r[2])
 {
-	const struct set *s = port_set(sp);
+	const struct set *s = sp->set;
 	struct store_key sk = many_key(b, k);
 	int engine[2] = { set_primary_at(s, many_place(b, k)), set_secondary_at(s, many_place(b, k)) };
 
@@ -707,7 +707,7 @@ mend_all(struct set_port *sp)
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = 0; k < 2 * KEYS && many_has_two(b); k++) {
 			read_copy(b, k / 2, k % 2);
-			while (port_waiting(sp)->repairs)
+			while (sp->waiting.repairs)
 				co_wait(&yes, 0);
 		}
 	}
@@ -730,7 +730,7 @@ pairs_mend_main(int nr)
 static void
 same_indexes(struct set_port *sp)
 {
-	const struct set *s = port_set(sp);
+	const struct set *s = sp->set;
 
 	for (int i = 0; i < set_engines(s); i++) {
 		for (int j = 0; j < set_engines(s); j++) {
@@ -783,7 +783,7 @@ void
 pairs_check_main(int nr)
 {
 	struct set_port *sp = first_port();
-	const struct set *s = port_set(sp);
+	const struct set *s = sp->set;
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		int first = set_primary_at(s, (unsigned)(STORE_SLOT_NR + i)),

@@ -55,7 +55,7 @@ disk_store(int disk)
 static bool
 is_idle(void)
 {
-	bool idle = !port_is_pinned(set_port(store_user_port(user, 0)));
+	bool idle = !set_port(store_user_port(user, 0))->inflight;
 
 	for (int i = 0; i < set_engines(set_of(st)); i++)
 		idle &= mem_store_put_nr(disk_store(i)) == 0 && mem_store_open_nr(disk_store(i)) == 0;
@@ -269,7 +269,7 @@ test_refused(void **state)
 		begin_put(&slow[i], &k, kinds[i].size, kinds[i].rides, NULL, 0);
 	}
 	drain(paths[0]);
-	port_carrier(p)->carry = refuse;
+	p->carrier.carry = refuse;
 	for (unsigned i = 0; i < KINDS; i++) {
 		assert_int_equal(commit_put(&slow[i]), -EXDEV);
 		assert_int_equal(get(user, ONE, slow[i].name), 0);

@@ -25,7 +25,7 @@ is_ours(const struct contract *c, const struct store_port *p)
 	const struct set_port *sp = set_port(c->port);
 	bool is_engine = false;
 
-	for (int i = 0; i < port_engines(sp); i++)
+	for (int i = 0; i < sp->nr; i++)
 		is_engine |= p == port_engine(sp, i);
 	return is_engine || p == c->port;
 }
