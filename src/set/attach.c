@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opens and closes the port of a thread at a set, and passes notifications to the ports of the engines. */
-#include "set/replicas.h"
+#include "set/set_int.h"
 
 #include "base/check.h"
 

@@ -3,7 +3,6 @@
 #include "set/bucket_change.h"
 
 #include "set/map/set_rules.h"
-#include "set/replicas.h"
 
 #include "base/check.h"
 

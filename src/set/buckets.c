@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the set's record of bucket changes in memory; see buckets.h. */
-#include "set/buckets.h"
+#include "set/set_int.h"
 
 #include "set/map/set_rules.h"
-#include "set/set_int.h"
 #include "base/check.h"
 #include "base/clock.h"
 
@@ -20,39 +19,6 @@ struct missed {
 	bool is_there;
 	char name[STORE_BUCKET_MAX];
 };
-
-struct set_buckets {
-	pthread_mutex_t lock;  /* protects missed[], nr and cap */
-	struct missed *missed; /* entries sorted by bucket name */
-	size_t nr, cap;
-	/* number of removals since the start, including removals that were only begun */
-	_Atomic uint64_t removed;
-	_Atomic uint64_t last_made_ns; /* creation time of the newest bucket, in ns since 1970 */
-};
-
-/* ---- life ---- */
-
-int
-set_buckets_new(struct set_buckets **ret_buckets)
-{
-	struct set_buckets *b = calloc(1, sizeof *b);
-
-	if (!b)
-		return -ENOMEM;
-	pthread_mutex_init(&b->lock, NULL);
-	*ret_buckets = b;
-	return 0;
-}
-
-void
-set_buckets_free(struct set_buckets *b)
-{
-	if (!b)
-		return;
-	pthread_mutex_destroy(&b->lock);
-	free(b->missed);
-	free(b);
-}
 
 /* ---- changes that engines missed ---- */
 
@@ -82,7 +48,7 @@ place(const struct set_buckets *b, const char *name, size_t len, bool *ret_is_fo
 int
 set_expect_missed(struct set *s)
 {
-	struct set_buckets *b = s->buckets;
+	struct set_buckets *b = &s->buckets;
 	int r = 0;
 
 	pthread_mutex_lock(&b->lock);
@@ -103,7 +69,7 @@ set_expect_missed(struct set *s)
 void
 set_note_missed(struct set *s, const char *name, size_t len, bool is_there, uint64_t but)
 {
-	struct set_buckets *b = s->buckets;
+	struct set_buckets *b = &s->buckets;
 	struct missed *m;
 	bool is_found;
 
@@ -132,7 +98,7 @@ set_note_missed(struct set *s, const char *name, size_t len, bool is_there, uint
 bool
 set_has_missed(struct set *s, int engine, const char *name, size_t len, bool *ret_is_there)
 {
-	struct set_buckets *b = s->buckets;
+	struct set_buckets *b = &s->buckets;
 	const struct missed *m;
 	bool is_found;
 
@@ -147,30 +113,16 @@ set_has_missed(struct set *s, int engine, const char *name, size_t len, bool *re
 	return is_found;
 }
 
-/* ---- counts ---- */
-
-void
-set_note_removed(struct set *s)
-{
-	atomic_fetch_add(&s->buckets->removed, 1);
-}
-
-uint64_t
-set_buckets_removed(const struct set *s)
-{
-	return atomic_load(&s->buckets->removed);
-}
-
 uint64_t
 change_birth_time(struct set *s)
 {
-	uint64_t last = atomic_load(&s->buckets->last_made_ns), now;
+	uint64_t last = atomic_load(&s->buckets.last_made_ns), now;
 
 	do {
 		now = clock_wall_ns();
 		if (now <= last && last - now < NS_PER_S)
 			now = last + 1;
-	} while (!atomic_compare_exchange_weak(&s->buckets->last_made_ns, &last, now));
+	} while (!atomic_compare_exchange_weak(&s->buckets.last_made_ns, &last, now));
 	check(now != last);
 	return now;
 }

@@ -7,17 +7,22 @@
 #ifndef GANTRY_SET_BUCKETS_H
 #define GANTRY_SET_BUCKETS_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct set;
-struct set_buckets;
 
-/* Makes an empty record. Returns 0 or -ENOMEM. */
-int set_buckets_new(struct set_buckets **ret_buckets);
-/* Frees the record. NULL is allowed. */
-void set_buckets_free(struct set_buckets *b);
+struct set_buckets {
+	pthread_mutex_t lock;  /* protects missed[], nr and cap */
+	struct missed *missed; /* entries sorted by bucket name */
+	size_t nr, cap;
+	/* number of removals since the start, including removals that were only begun */
+	_Atomic uint64_t removed;
+	_Atomic uint64_t last_made_ns; /* creation time of the newest bucket, in ns since 1970 */
+};
 
 /* Reserves memory for one more entry in the list of missed changes. Called by the owner of the map change
  * lock. Returns 0 or -ENOMEM. */
@@ -28,11 +33,6 @@ void set_note_missed(struct set *s, const char *name, size_t len, bool is_there,
 /* Returns true if an engine may have missed a change of the bucket; the engine's records of the bucket then
  * do not count. *ret_is_there: true if the bucket was made, false if it was removed. */
 bool set_has_missed(struct set *s, int engine, const char *name, size_t len, bool *ret_is_there);
-
-/* Notes that a bucket was removed, or that its removal was begun. */
-void set_note_removed(struct set *s);
-/* Returns the number of calls of set_note_removed(). */
-uint64_t set_buckets_removed(const struct set *s);
 
 /* Returns the creation time of a new bucket, in ns since 1970. A start distinguishes buckets of one name only
  * by this time (M32). The function returns each time only once in a process, because two buckets could

@@ -7,7 +7,6 @@
 #define GANTRY_SET_CHANGE_H
 
 #include "set/key_op.h"
-#include "set/replicas.h"
 
 /* The operation of a change on the secondary. The operation has separate memory, because a disk that hangs
  * may still use this memory after the change was answered. */

@@ -2,7 +2,6 @@
 /* Removes a drained disk from the placement map; see rebalance.h. */
 #include "set/disk_names.h"
 #include "set/mover.h"
-#include "set/replicas.h"
 
 #include "base/advice.h"
 #include "base/check.h"

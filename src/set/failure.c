@@ -4,7 +4,7 @@
  * recovery task applies that map to keys with two copies (replica_recover.c), and every port ends the waits
  * of its operations for a copy on that disk.
  */
-#include "set/replicas.h"
+#include "set/set_int.h"
 
 static void
 on_wake(struct msg *m)

@@ -7,12 +7,8 @@
 #include "base/check.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SHARDS 64
-#define CHAINS 64 /* number of hash chains in a shard */
 
 struct held_key {
 	struct held_key *next;
@@ -30,32 +26,18 @@ struct watcher {
 	struct merge_wait *w;
 };
 
-struct set_holds {
-	struct shard {
-		pthread_mutex_t lock;
-		struct held_key *chain[CHAINS];
-		unsigned nr;
-	} shard[SHARDS];
-};
-
-int
-set_holds_new(struct set_holds **ret_holds)
+void
+set_holds_init(struct set_holds *hs)
 {
-	struct set_holds *hs = calloc(1, sizeof *hs);
-
-	if (!hs)
-		return -ENOMEM;
-	for (int i = 0; i < SHARDS; i++)
+	for (int i = 0; i < HOLD_SHARDS; i++)
 		pthread_mutex_init(&hs->shard[i].lock, NULL);
-	*ret_holds = hs;
-	return 0;
 }
 
 void
-set_holds_free(struct set_holds *hs)
+set_holds_fini(struct set_holds *hs)
 {
-	for (int i = 0; hs && i < SHARDS; i++) {
-		for (int k = 0; k < CHAINS; k++) {
+	for (int i = 0; i < HOLD_SHARDS; i++) {
+		for (int k = 0; k < HOLD_CHAINS; k++) {
 			for (struct held_key *hk = hs->shard[i].chain[k], *next; hk; hk = next) {
 				next = hk->next;
 				check(hk->is_open && list_empty(&hk->queue));
@@ -64,19 +46,18 @@ set_holds_free(struct set_holds *hs)
 		}
 		pthread_mutex_destroy(&hs->shard[i].lock);
 	}
-	free(hs);
 }
 
 /*
  * Locks the shard of a key, and returns the shard. *ret_link is the link to the key's entry, or the link at
  * which to insert an entry.
  */
-static struct shard *
+static struct hold_shard *
 lock(struct set_holds *hs, const struct store_key *k, struct held_key ***ret_link)
 {
 	uint64_t hash = crc64_nvme(crc64_nvme(0, k->bucket, k->bucket_len), k->key, k->key_len);
-	struct shard *sh = &hs->shard[hash % SHARDS];
-	struct held_key **link = &sh->chain[hash / SHARDS % CHAINS];
+	struct hold_shard *sh = &hs->shard[hash % HOLD_SHARDS];
+	struct held_key **link = &sh->chain[hash / HOLD_SHARDS % HOLD_CHAINS];
 
 	pthread_mutex_lock(&sh->lock);
 	while (*link && !key_same_name(&(*link)->key, k))
@@ -89,7 +70,7 @@ int
 set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h)
 {
 	struct held_key **link, *hk;
-	struct shard *sh;
+	struct hold_shard *sh;
 	int r;
 
 	check(h->mb && h->go && !h->key);
@@ -137,7 +118,7 @@ static void
 give_away(struct set_holds *hs, struct set_hold *h, bool is_open)
 {
 	struct held_key *hk = h->key, **link;
-	struct shard *sh = lock(hs, &hk->key, &link);
+	struct hold_shard *sh = lock(hs, &hk->key, &link);
 	struct watcher *watchers = hk->watchers;
 	struct list *l;
 	int error;
@@ -185,7 +166,7 @@ bool
 set_is_held(struct set_holds *hs, const struct store_key *k)
 {
 	struct held_key **link;
-	struct shard *sh = lock(hs, k, &link);
+	struct hold_shard *sh = lock(hs, k, &link);
 	bool is = *link != NULL;
 
 	pthread_mutex_unlock(&sh->lock);
@@ -193,12 +174,12 @@ set_is_held(struct set_holds *hs, const struct store_key *k)
 }
 
 static int
-watch_shard(struct shard *sh, const char *bucket, size_t len, struct merge_wait *w)
+watch_shard(struct hold_shard *sh, const char *bucket, size_t len, struct merge_wait *w)
 {
 	int r = 0;
 
 	pthread_mutex_lock(&sh->lock);
-	for (int i = 0; r == 0 && sh->nr && i < CHAINS; i++) {
+	for (int i = 0; r == 0 && sh->nr && i < HOLD_CHAINS; i++) {
 		for (struct held_key *hk = sh->chain[i]; r == 0 && hk; hk = hk->next) {
 			struct watcher *one;
 
@@ -227,7 +208,7 @@ set_wait_held(struct set_holds *hs, const char *bucket, size_t len, struct merge
 	 * counted. */
 	atomic_store(&w->left, 1);
 	atomic_store(&w->error, 0);
-	for (int i = 0; r == 0 && i < SHARDS; i++)
+	for (int i = 0; r == 0 && i < HOLD_SHARDS; i++)
 		r = watch_shard(&hs->shard[i], bucket, len, w);
 	if (r < 0)
 		atomic_store(&w->error, r);

@@ -16,8 +16,19 @@
 #include "base/mailbox.h"
 #include "model/merge.h"
 
-struct set_holds;
-struct held_key;
+#include <pthread.h>
+
+#define HOLD_SHARDS 64
+#define HOLD_CHAINS 64 /* number of hash chains in a shard */
+
+/* The lock table of a set. */
+struct set_holds {
+	struct hold_shard {
+		pthread_mutex_t lock;
+		struct held_key *chain[HOLD_CHAINS];
+		unsigned nr;
+	} shard[HOLD_SHARDS];
+};
 
 /* An entry in the queue of a key's lock. Embedded by the caller. */
 struct set_hold {
@@ -29,10 +40,10 @@ struct set_hold {
 	struct held_key *key; /* key whose lock this entry has; NULL: the entry is not the holder */
 };
 
-/* Makes the lock table of a set, without locks. Returns 0 or -ENOMEM. */
-int set_holds_new(struct set_holds **ret_holds);
-/* Frees the lock table. No key is locked. NULL is allowed. */
-void set_holds_free(struct set_holds *hs);
+/* Makes a lock table, which is zeroed. */
+void set_holds_init(struct set_holds *hs);
+/* Ends the use of a lock table. No key is locked. */
+void set_holds_fini(struct set_holds *hs);
 /* Takes the lock of a key. Returns 1 if the lock is granted; 0 if go() follows through the mailbox; -EAGAIN
  * if the key is in doubt; -ENOMEM. */
 int set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h);

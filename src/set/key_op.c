@@ -2,7 +2,6 @@
 /* Implements the waits of an operation on one key; see key_op.h. */
 #include "set/key_op.h"
 
-#include "set/replicas.h"
 #include "store/key_copy.h"
 
 #include <errno.h>

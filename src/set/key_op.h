@@ -6,8 +6,6 @@
 #ifndef GANTRY_SET_KEY_OP_H
 #define GANTRY_SET_KEY_OP_H
 
-#include "set/key_lock.h"
-#include "set/recovery.h"
 #include "set/set_int.h"
 
 #include <string.h>

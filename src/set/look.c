@@ -10,7 +10,6 @@
 #include "set/look.h"
 
 #include "set/map/set_rules.h"
-#include "set/replicas.h"
 #include "base/check.h"
 
 #include <errno.h>

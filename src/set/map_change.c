@@ -16,10 +16,9 @@
  *
  * Threads: engines report failures and written maps on any thread; the mutex of the map is held briefly.
  */
-#include "set/map_int.h"
+#include "set/set_int.h"
 
 #include "set/map/set_rules.h"
-#include "set/replicas.h"
 
 #include "base/check.h"
 #define LOG_MODULE "store"
@@ -47,7 +46,7 @@ first_of(uint64_t bitmap)
 static uint64_t
 failed(const struct set *s)
 {
-	const struct set_map *m = s->map;
+	const struct set_map *m = &s->map;
 	uint64_t in = set_in(s) | m->begun, bits = 0;
 
 	for (int i = 0; i < set_engines(s); i++) {
@@ -60,7 +59,7 @@ failed(const struct set *s)
 static void
 begin_table(struct set *s, uint64_t in)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 	uint64_t first = m->start_no << TABLE_CHANGE_BITS | 1;
 
 	/* M9: no map is written while fewer than half of the members are in service. */
@@ -82,7 +81,7 @@ begin_table(struct set *s, uint64_t in)
 static void
 stop_writing(struct set *s, uint64_t left)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 
 	set_publish_read_only(s);
 	if (count(m->table.members) > 1)
@@ -96,7 +95,7 @@ stop_writing(struct set *s, uint64_t left)
 static void
 fall_back(struct set *s, uint64_t bad)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 	uint64_t version = m->table.version;
 
 	if (!(m->needs & bad))
@@ -118,7 +117,7 @@ fall_back(struct set *s, uint64_t bad)
 static bool
 is_too_few(const struct set *s, uint64_t left)
 {
-	const struct set_map *m = s->map;
+	const struct set_map *m = &s->map;
 
 	return (RULE_BELOW_HALF_READ_ONLY && 2 * count(left) < count(m->table.members)) ||
 	       (RULE_MEMBERS_BOTH && 2 * count(left & m->other) < m->other_nr);
@@ -128,7 +127,7 @@ is_too_few(const struct set *s, uint64_t left)
 static bool
 settle(struct set *s)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 
 	while (!set_is_read_only(s)) {
 		uint64_t bad = failed(s), left = m->begun & ~bad;
@@ -170,7 +169,7 @@ static struct set_turn nobody;
 static void
 pass_turn(struct set *s)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 	struct list *l;
 
 	if (!m->settling && failed(s) && !set_is_read_only(s)) {
@@ -194,7 +193,7 @@ pass_turn(struct set *s)
 static void
 look(struct set *s)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 	struct set_turn *t = m->settling;
 
 	if (!t || !settle(s))
@@ -211,7 +210,7 @@ look(struct set *s)
 void
 set_table_failed(struct set *s)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 
 	pthread_mutex_lock(&m->lock);
 	if (m->has_table && !m->is_changing) {
@@ -238,7 +237,7 @@ on_written(struct store_table_write *w, int result)
 {
 	struct set_table_write *wr = container_of(w, struct set_table_write, w);
 	struct set *s = wr->set;
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 
 	pthread_mutex_lock(&m->lock);
 	m->unwritten &= ~((uint64_t)1 << wr->engine);
@@ -250,7 +249,7 @@ on_written(struct store_table_write *w, int result)
 bool
 set_take_turn(struct set *s, struct set_turn *t)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 	bool has_it;
 
 	pthread_mutex_lock(&m->lock);
@@ -268,7 +267,7 @@ set_take_turn(struct set *s, struct set_turn *t)
 bool
 set_give_turn(struct set *s, struct set_turn *t)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 	bool is_alarmed;
 
 	pthread_mutex_lock(&m->lock);
@@ -284,7 +283,7 @@ set_give_turn(struct set *s, struct set_turn *t)
 void
 set_hear_alarm(struct set *s, struct set_turn *t)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 
 	pthread_mutex_lock(&m->lock);
 	check(t->is_alarmed);
@@ -295,7 +294,7 @@ set_hear_alarm(struct set *s, struct set_turn *t)
 bool
 set_settle(struct set *s, struct set_turn *t)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 	bool is_over;
 
 	pthread_mutex_lock(&m->lock);
@@ -320,7 +319,7 @@ set_engine_of(const struct set *s, int number)
 void
 set_get_table(struct set *s, struct disk_table *ret_table)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 
 	pthread_mutex_lock(&m->lock);
 	*ret_table = m->table;
@@ -331,7 +330,7 @@ bool
 set_change_table(struct set *s, struct set_turn *t, const struct disk_table *next, uint64_t all,
 		 uint64_t needs)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 	uint64_t in;
 	bool is_over;
 
@@ -368,7 +367,7 @@ set_change_table(struct set *s, struct set_turn *t, const struct disk_table *nex
 int
 set_change_result(struct set *s)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 	int r;
 
 	pthread_mutex_lock(&m->lock);
@@ -386,7 +385,7 @@ on_last(struct store_table_write *w, int result)
 void
 set_tell_left(struct set *s, int engine, const struct disk_table *t)
 {
-	struct set_last_write *l = &s->map->last[engine];
+	struct set_last_write *l = &s->map.last[engine];
 
 	check(!l->w.done && !(set_all(s) >> engine & 1));
 	l->w.done = on_last;
@@ -396,7 +395,7 @@ set_tell_left(struct set *s, int engine, const struct disk_table *t)
 bool
 set_left_is_told(const struct set *s, int engine)
 {
-	return atomic_load(&s->map->last[engine].is_over);
+	return atomic_load(&s->map.last[engine].is_over);
 }
 
 bool
@@ -417,23 +416,16 @@ set_new_head(struct set *s)
 bool
 set_has_table(const struct set *s)
 {
-	return s->map->has_table;
-}
-
-uint64_t
-set_start_no(const struct set *s)
-{
-	check(s->map->has_table);
-	return s->map->start_no;
+	return s->map.has_table;
 }
 
 bool
 set_look_up_slot(struct set *s, int slot, int *ret_first)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 	bool is_full;
 
-	check(slot >= 0 && slot < SET_SLOTS);
+	check(slot >= 0 && slot < STORE_SLOT_NR);
 	pthread_mutex_lock(&m->lock);
 	*ret_first = m->table.first[slot];
 	is_full = table_is_full(&m->table, slot);
@@ -444,7 +436,7 @@ set_look_up_slot(struct set *s, int slot, int *ret_first)
 bool
 set_members_change(struct set *s)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 	bool do_change;
 
 	pthread_mutex_lock(&m->lock);
@@ -455,33 +447,10 @@ set_members_change(struct set *s)
 
 /* ---- life ---- */
 
-int
-set_map_new(struct set_map **ret_map)
-{
-	struct set_map *m = calloc(1, sizeof *m);
-
-	if (!m)
-		return -ENOMEM;
-	pthread_mutex_init(&m->lock, NULL);
-	list_init(&m->waiting);
-	*ret_map = m;
-	return 0;
-}
-
-void
-set_map_free(struct set_map *m)
-{
-	if (!m)
-		return;
-	check(!m->has_table && list_empty(&m->waiting));
-	pthread_mutex_destroy(&m->lock);
-	free(m);
-}
-
 void
 set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 
 	check(!m->has_table && !m->is_changing && set_engines(s) > 0);
 	pthread_mutex_lock(&m->lock);
@@ -504,10 +473,8 @@ set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no)
 void
 set_table_end(struct set *s)
 {
-	struct set_map *m = s->map;
+	struct set_map *m = &s->map;
 
-	if (!m)
-		return;
 	pthread_mutex_lock(&m->lock);
 	m->has_table = false;
 	pthread_mutex_unlock(&m->lock);

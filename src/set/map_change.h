@@ -14,9 +14,12 @@
 #include "base/list.h"
 #include "base/mailbox.h"
 #include "set/map/disk_table.h"
+#include "set/set.h"
+#include "store/ops.h"
+
+#include <pthread.h>
 
 struct set;
-struct set_map;
 
 /* A caller in the queue of the map change lock: the caller holds the lock, waits for the lock, or waits until
  * a map is written. At the end of a wait go() runs in mailbox mb. Embedded by the caller. */
@@ -32,12 +35,48 @@ struct set_turn {
 	bool is_alarmed; /* true: the alarm message is in flight; protected by the mutex of the map */
 };
 
+/* The state of the placement map of a set. */
+struct set_map {
+	pthread_mutex_t lock; /* protects all fields of this struct */
+	bool is_changing;     /* true: the map change lock is held */
+	struct list waiting;  /* entries of struct set_turn that wait for the map change lock */
+	/* owner of the map change lock; NULL: the lock is free, or the set itself holds the lock */
+	struct set_turn *holder;
+	/* owner of the map change lock, while the owner waits until a map is written; &nobody: the set itself
+	 * waits for the write; NULL: neither waits */
+	struct set_turn *settling;
+	bool has_table;          /* true: the set has a map and serves */
+	struct disk_table table; /* newest map, written to the disks or being written */
+	/* The map before the change in progress. needs: bitmap of the engines that the change needs; if one
+	 * of them fails, the map in `before` is restored. */
+	struct disk_table before;
+	uint64_t needs;
+	/* Bitmap and number of the members of the other map that the next start may find if this change is
+	 * interrupted: the previous map; after a cancelled change the abandoned map. other_nr 0: no change is
+	 * in progress. */
+	uint64_t other;
+	int other_nr;
+	uint64_t all_next; /* bitmap of the engines that will be members when the newest map is effective */
+	/* result of the last change: 0, or the error after which the previous map was restored */
+	int change;
+	uint64_t start_no; /* number of this start */
+	/* Bitmaps of engines: `begun`, the engines that take part in the newest map; `unwritten`, the engines
+	 * that have not written this map yet. */
+	uint64_t begun, unwritten;
+	struct set_table_write {
+		struct store_table_write w;
+		struct set *set;
+		int engine;
+	} write[STORE_SET_MAX];
+	/* The write of the newest map to a disk that is no longer a member. */
+	struct set_last_write {
+		struct store_table_write w;
+		_Atomic bool is_over;
+	} last[STORE_SET_MAX];
+};
+
 /* ---- life ---- */
 
-/* Allocates the placement map state of a set, without a map. Returns 0 or -ENOMEM. */
-int set_map_new(struct set_map **ret_map);
-/* Frees the placement map state. NULL is allowed. */
-void set_map_free(struct set_map *m);
 /* Begins the service with all engines and their map t (NULL: the engines store no map). start_no: number of
  * this start. Called once, before the first port is attached. */
 void set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no);
@@ -87,8 +126,6 @@ void set_new_head(struct set *s);
 
 /* Returns true if the engines have a placement map. */
 bool set_has_table(const struct set *s);
-/* Returns the number of this start. */
-uint64_t set_start_no(const struct set *s);
 /* Copies the newest map, which may not be effective yet. For the owner of the map change lock the newest map
  * is effective after set_settle(). */
 void set_get_table(struct set *s, struct disk_table *ret_table);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the list of disks of a set; see members.h. */
-#include "set/members_int.h"
-
 #include "set/set_int.h"
+
 #include "base/check.h"
 
 #include <errno.h>
@@ -11,38 +10,10 @@
 
 /* ---- life ---- */
 
-int
-set_members_new(struct set_members **ret_members)
-{
-	struct set_members *m = calloc(1, sizeof *m);
-
-	if (!m)
-		return -ENOMEM;
-	pthread_mutex_init(&m->lock, NULL);
-	*ret_members = m;
-	return 0;
-}
-
-void
-set_members_stop(struct set_members *m)
-{
-	for (int i = 0; m && i < m->engine_nr; i++)
-		store_stop(m->engine[i]);
-}
-
-void
-set_members_free(struct set_members *m)
-{
-	if (!m)
-		return;
-	pthread_mutex_destroy(&m->lock);
-	free(m);
-}
-
 void
 set_members_begin(struct set *s, const struct set_found *f)
 {
-	struct set_members *m = s->members;
+	struct set_members *m = &s->members;
 
 	check(m->engine_nr == 0 && s->base.unit_nr == 0);
 	check(f->nr > 0 && f->nr <= f->member_nr && f->member_nr <= STORE_SET_MAX);
@@ -61,8 +32,11 @@ set_members_begin(struct set *s, const struct set_found *f)
 void
 set_members_end(struct set *s)
 {
-	if (s->members)
-		atomic_store(&s->members->can_fail, false);
+	struct set_members *m = &s->members;
+
+	atomic_store(&m->can_fail, false);
+	for (int i = 0; i < m->engine_nr; i++)
+		store_stop(m->engine[i]);
 }
 
 /* ---- engines ---- */
@@ -70,13 +44,13 @@ set_members_end(struct set *s)
 int
 set_engines(const struct set *s)
 {
-	return atomic_load(&s->members->engine_nr);
+	return atomic_load(&s->members.engine_nr);
 }
 
 struct store *
 set_engine(const struct set *s, int engine)
 {
-	const struct set_members *m = s->members;
+	const struct set_members *m = &s->members;
 
 	check(engine >= 0 && engine < atomic_load(&m->engine_nr));
 	return m->engine[engine];
@@ -94,7 +68,7 @@ set_engine_ops(const struct set *s, int engine)
 int
 set_number(const struct set *s, int engine)
 {
-	const struct set_members *m = s->members;
+	const struct set_members *m = &s->members;
 
 	check(engine >= 0 && engine < atomic_load(&m->engine_nr));
 	return m->number[engine];
@@ -103,7 +77,7 @@ set_number(const struct set *s, int engine)
 void
 set_add_engine(struct set *s, struct store *engine, int number)
 {
-	struct set_members *m = s->members;
+	struct set_members *m = &s->members;
 	int at;
 
 	check(engine && number >= 0 && number < STORE_DISKS_MAX);
@@ -123,7 +97,7 @@ set_has_failed(const struct set *s, int engine)
 {
 	const struct store *e = set_engine(s, engine);
 
-	return atomic_load(&s->members->can_fail) && e->ops->member->has_failed(e);
+	return atomic_load(&s->members.can_fail) && e->ops->member->has_failed(e);
 }
 
 /* ---- units ---- */
@@ -137,7 +111,7 @@ set_units(const struct set *s)
 const struct set_member *
 set_unit(const struct set *s, int unit)
 {
-	const struct set_members *m = s->members;
+	const struct set_members *m = &s->members;
 
 	check(unit >= 0 && unit < atomic_load(&s->base.unit_nr));
 	return &m->unit[unit];
@@ -146,7 +120,7 @@ set_unit(const struct set *s, int unit)
 void
 set_add_unit(struct set *s, int engine, const uint8_t *uuid)
 {
-	struct set_members *m = s->members;
+	struct set_members *m = &s->members;
 	int at;
 
 	check(engine >= 0 && engine < set_engines(s));
@@ -167,30 +141,24 @@ bool
 set_is_drained(const struct set *s, int unit)
 {
 	check(unit >= 0 && unit < set_units(s));
-	return atomic_load(&s->members->drained) >> unit & 1;
+	return atomic_load(&s->members.drained) >> unit & 1;
 }
 
 void
 set_note_drained(struct set *s, int unit)
 {
 	check(!set_is_drained(s, unit));
-	atomic_fetch_or(&s->members->drained, (uint64_t)1 << unit);
+	atomic_fetch_or(&s->members.drained, (uint64_t)1 << unit);
 }
 
 int
 set_disks(const struct set *s)
 {
-	return set_units(s) - __builtin_popcountll(atomic_load(&s->members->drained));
+	return set_units(s) - __builtin_popcountll(atomic_load(&s->members.drained));
 }
 
 bool
 set_misses_some(const struct set *s)
 {
-	return s->members->missing_nr > 0;
-}
-
-const uint8_t *
-set_store_uuid(const struct set *s)
-{
-	return s->members->store_uuid;
+	return s->members.missing_nr > 0;
 }

@@ -10,22 +10,33 @@
 #ifndef GANTRY_SET_MEMBERS_H
 #define GANTRY_SET_MEMBERS_H
 
+#include "set/set.h"
 #include "set/start/start.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 struct set;
-struct set_members;
+
+struct set_members {
+	pthread_mutex_t lock;  /* protects the tables that grow */
+	_Atomic int engine_nr; /* number of entries in engine[] and number[] */
+	struct store *engine[STORE_SET_MAX];
+	uint8_t number[STORE_SET_MAX]; /* number of each engine's disk in the placement map */
+	struct set_member unit[STORE_SET_MAX];
+	_Atomic uint64_t drained; /* bitmap of units that were drained since the start */
+	int missing_nr;           /* number of units that were missing at the start */
+	uint8_t store_uuid[UUID_BYTES];
+	/* true: set_has_failed() asks the engines; false: they have no member functions, or the set ends */
+	_Atomic bool can_fail;
+};
 
 /* ---- life ---- */
 
-/* Makes an empty table of members. Returns 0 or -ENOMEM. */
-int set_members_new(struct set_members **ret_members);
-/* Stops all engines and frees the table. NULL is allowed. */
-void set_members_stop(struct set_members *m);
-void set_members_free(struct set_members *m);
 /* Takes over the disks that a start has found. All their engines have member functions. Called once, before
  * the first port is attached. */
 void set_members_begin(struct set *s, const struct set_found *f);
-/* Notes that the set ends: from now on set_has_failed() calls no engine. */
+/* Ends the set: set_has_failed() calls no engine from now on, and all engines are stopped. */
 void set_members_end(struct set *s);
 
 /* ---- engines ---- */
@@ -58,7 +69,5 @@ void set_note_drained(struct set *s, int unit);
 int set_disks(const struct set *s);
 /* Returns true if a disk was missing at the start. The disk stays missing until the next start. */
 bool set_misses_some(const struct set *s);
-/* Returns the UUID of the store, UUID_BYTES long. */
-const uint8_t *set_store_uuid(const struct set *s);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Repairs damaged copies of keys with the bytes of their other copies, one after the other at each port. */
 #include "set/look.h"
-#include "set/replicas.h"
 
 #include "store/own_buf.h"
 #include "base/buf.h"

@@ -5,7 +5,6 @@
  */
 #include "set/disk_names.h"
 #include "set/mover.h"
-#include "set/replicas.h"
 
 #include "base/check.h"
 #include "base/clock.h"

@@ -3,7 +3,6 @@
  * that are still to move, and checks whether the disks have space for the moves; see rebalance.h. */
 #include "set/disk_names.h"
 #include "set/mover.h"
-#include "set/replicas.h"
 
 #include "base/check.h"
 #include "base/clock.h"

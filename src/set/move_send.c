@@ -2,7 +2,6 @@
 /* Sends keys from one engine to another at a limited rate; see rebalance.h. */
 #include "set/map/set_rules.h"
 #include "set/mover.h"
-#include "set/replicas.h"
 
 #include "base/check.h"
 #include "base/clock.h"

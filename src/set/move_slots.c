@@ -17,7 +17,6 @@
  */
 #include "set/map/set_rules.h"
 #include "set/mover.h"
-#include "set/replicas.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -182,7 +181,7 @@ switch_over(struct mover *m, int from, int to, uint64_t removed)
 
 	/* A bucket was removed during the move, and the uploads that ended with it were not reported: all
 	 * keys are sent again. */
-	if (r >= 0 && set_buckets_removed(s) != removed)
+	if (r >= 0 && atomic_load(&s->buckets.removed) != removed)
 		r = -ESTALE;
 	if (r >= 0) {
 		m->sender.limit_ns = clock_ns() + FROZEN_SEND_NS;
@@ -221,7 +220,7 @@ fill(struct mover *m, int from, int to)
 		bool lost = false;
 
 		if (r == -ESTALE) {
-			removed = set_buckets_removed(s);
+			removed = atomic_load(&s->buckets.removed);
 			r = m->kind == MOVE_SWAP ? 0 : move_walk_both(m, from, to);
 		} else if (move_changed_nr(m) > FEW || r == -EAGAIN) {
 			uint64_t until = clock_ns() + AGAIN_NS;

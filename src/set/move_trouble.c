@@ -2,7 +2,6 @@
 /* Composes the reason for which a job of the rebalancer makes no progress, for operators; see rebalance.h. */
 #include "set/disk_names.h"
 #include "set/mover.h"
-#include "set/replicas.h"
 
 #include "base/clock.h"
 #define LOG_MODULE "store"

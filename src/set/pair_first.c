@@ -4,7 +4,6 @@
  * copies yet.
  */
 #include "set/disk_names.h"
-#include "set/replicas.h"
 
 #include "base/check.h"
 

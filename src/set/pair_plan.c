@@ -13,7 +13,6 @@
  */
 #include "set/disk_names.h"
 #include "set/mover.h"
-#include "set/replicas.h"
 
 #include "base/check.h"
 

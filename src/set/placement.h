@@ -16,12 +16,22 @@
 #include <stdatomic.h>
 
 struct set;
-struct set_placement;
 
-/* Allocates a placement in which no slot has a secondary. Returns 0 or -ENOMEM. */
-int set_placement_new(struct set_placement **ret_placement);
-/* Frees the placement. NULL is allowed. */
-void set_placement_free(struct set_placement *pl);
+/* The role of an engine for a partition. A partition of keys with one copy has a primary only. */
+enum set_role { SET_PRIMARY, SET_SECONDARY, SET_ROLES };
+
+struct set_placement {
+	/* engines of each partition, by role; partitions of keys with one copy have no secondary */
+	_Atomic uint8_t replica[STORE_PLACE_NR][SET_ROLES];
+	/* counter that is incremented at the beginning and at the end of each move of partitions between
+	 * engines; odd: a move is in progress */
+	_Atomic uint64_t relocations;
+	_Atomic bool is_moving;   /* true: partitions may change their engine */
+	_Atomic uint64_t leaving; /* bitmap of engines that partitions leave at the moment */
+	_Atomic uint64_t all, in; /* bitmaps of engines: members, and engines in service */
+	_Atomic int head;         /* engine of the metadata leader */
+	_Atomic bool is_read_only;
+};
 
 /* ---- partitions ---- */
 
@@ -30,9 +40,6 @@ set_slot(const struct store_key *k)
 {
 	return table_slot(k->bucket, k->bucket_len, k->key, k->key_len);
 }
-
-/* The role of an engine for a partition. A partition of keys with one copy has a primary only. */
-enum set_role { SET_PRIMARY, SET_SECONDARY, SET_ROLES };
 
 /* Returns the engine that has a role for a partition; SET_NOWHERE: the disk of the primary is missing, or the
  * partition has no secondary. */
@@ -61,8 +68,6 @@ bool set_misses_places(const struct set *s);
 /* Notes the beginning or the end of a move of partitions from one engine to another. During the move both
  * engines can list the keys. */
 void set_note_relocation(struct set *s);
-/* Returns the counter of calls of set_note_relocation(). The counter exists as long as the set. */
-_Atomic uint64_t *set_relocations(const struct set *s);
 /* Notes, with set_note_relocation(), that partitions begin or have ceased to leave an engine. Until they have
  * left, the engine lists keys of partitions whose primary is another engine already. */
 void set_note_leaving(struct set *s, int engine, bool leaves);

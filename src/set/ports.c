@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the ports of a set, the barrier and wake-ups; see ports.h. */
-#include "set/ports.h"
-
 #include "set/set_int.h"
+
 #include "base/check.h"
 
 #include <errno.h>
 #include <stdlib.h>
-
-struct set_ports {
-	pthread_mutex_t lock; /* protects the list, and the message flags of its ports */
-	struct list list;
-	/* State of the newest barrier. */
-	_Atomic int left;  /* number of ports that have not passed the barrier */
-	_Atomic int error; /* error of a port that could not attach to a new engine; 0: no error */
-};
 
 /* ---- one port ---- */
 
@@ -115,7 +106,7 @@ port_detach_all(struct set_port *p)
 bool
 port_join(struct set_port *p)
 {
-	struct set_ports *ps = p->set->ports;
+	struct set_ports *ps = &p->set->ports;
 	bool knows_all;
 
 	check(!list_linked(&p->link));
@@ -130,7 +121,7 @@ port_join(struct set_port *p)
 bool
 port_leave(struct set_port *p)
 {
-	struct set_ports *ps = p->set->ports;
+	struct set_ports *ps = &p->set->ports;
 	bool is_quiet;
 
 	check(!p->inflight);
@@ -144,34 +135,11 @@ port_leave(struct set_port *p)
 
 /* ---- all ports ---- */
 
-int
-set_ports_new(struct set_ports **ret_ports)
-{
-	struct set_ports *ps = calloc(1, sizeof *ps);
-
-	if (!ps)
-		return -ENOMEM;
-	pthread_mutex_init(&ps->lock, NULL);
-	list_init(&ps->list);
-	*ret_ports = ps;
-	return 0;
-}
-
-void
-set_ports_free(struct set_ports *ps)
-{
-	if (!ps)
-		return;
-	check(list_empty(&ps->list));
-	pthread_mutex_destroy(&ps->lock);
-	free(ps);
-}
-
 static void
 on_barrier(struct msg *m)
 {
 	struct set_port *p = container_of(m, struct set_port, barrier);
-	struct set_ports *ps = p->set->ports;
+	struct set_ports *ps = &p->set->ports;
 	int r = port_attach_more(p), left;
 
 	if (r < 0)
@@ -187,7 +155,7 @@ on_barrier(struct msg *m)
 void
 set_barrier(struct set *s)
 {
-	struct set_ports *ps = s->ports;
+	struct set_ports *ps = &s->ports;
 
 	check(set_barrier_is_done(s));
 	atomic_store(&ps->error, 0);
@@ -207,20 +175,20 @@ set_barrier(struct set *s)
 bool
 set_barrier_is_done(const struct set *s)
 {
-	return atomic_load(&s->ports->left) == 0;
+	return atomic_load(&s->ports.left) == 0;
 }
 
 int
 set_barrier_error(const struct set *s)
 {
 	check(set_barrier_is_done(s));
-	return atomic_load(&s->ports->error);
+	return atomic_load(&s->ports.error);
 }
 
 void
 set_wake_ports(struct set *s, void (*go)(struct msg *m))
 {
-	struct set_ports *ps = s->ports;
+	struct set_ports *ps = &s->ports;
 
 	pthread_mutex_lock(&ps->lock);
 	list_for_each(l, &ps->list)
@@ -238,7 +206,7 @@ struct set_port *
 port_take_wake(struct msg *m)
 {
 	struct set_port *p = container_of(m, struct set_port, wake);
-	struct set_ports *ps = p->set->ports;
+	struct set_ports *ps = &p->set->ports;
 
 	pthread_mutex_lock(&ps->lock);
 	check(p->has_wake);
@@ -250,7 +218,7 @@ port_take_wake(struct msg *m)
 bool
 set_send_to_one(struct set *s, struct msg *m, void (*go)(struct msg *m), struct set_port **ret_port)
 {
-	struct set_ports *ps = s->ports;
+	struct set_ports *ps = &s->ports;
 	struct list *l;
 
 	pthread_mutex_lock(&ps->lock);
@@ -270,7 +238,7 @@ set_send_to_one(struct set *s, struct msg *m, void (*go)(struct msg *m), struct 
 void
 port_take_sent(struct set_port *p)
 {
-	struct set_ports *ps = p->set->ports;
+	struct set_ports *ps = &p->set->ports;
 
 	port_pin(p);
 	pthread_mutex_lock(&ps->lock);

@@ -15,8 +15,18 @@
 #include "set/set.h"
 #include "store/ops.h"
 
+#include <pthread.h>
+
 struct set;
-struct set_ports;
+
+/* The list of all ports. */
+struct set_ports {
+	pthread_mutex_t lock; /* protects the list, and the message flags of its ports */
+	struct list list;
+	/* State of the newest barrier. */
+	_Atomic int left;  /* number of ports that have not passed the barrier */
+	_Atomic int error; /* error of a port that could not attach to a new engine; 0: no error */
+};
 
 struct set_port {
 	struct store_port base;
@@ -75,10 +85,6 @@ bool port_leave(struct set_port *p);
 
 /* ---- all ports: any thread ---- */
 
-/* Allocates an empty list of ports. Returns 0 or -ENOMEM. */
-int set_ports_new(struct set_ports **ret_ports);
-/* Frees the list, which is empty. NULL is allowed. */
-void set_ports_free(struct set_ports *ps);
 /*
  * Begins a barrier: posts a message to each port. After the last port has answered, no thread uses a result
  * that it looked up before the barrier (the engine of a slot, the number of engines), and every port knows

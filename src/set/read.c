@@ -5,7 +5,6 @@
  * keys with one copy are read at their engine, without these functions.
  */
 #include "set/look.h"
-#include "set/replicas.h"
 
 #include "set/map/set_rules.h"
 #include "base/buf.h"

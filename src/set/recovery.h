@@ -10,9 +10,13 @@
 
 #include "base/list.h"
 #include "base/mailbox.h"
+#include "set/map_change.h"
+#include "store/ops.h"
+
+#include <pthread.h>
 
 struct set;
-struct set_recovery;
+struct set_port;
 
 /* A caller that waits until the recovery task has applied the newest map. At the end of the wait go() runs in
  * mailbox mb. Embedded by the caller. */
@@ -23,10 +27,22 @@ struct set_wait {
 	struct list link;
 };
 
-/* Allocates the recovery task, which is idle. Returns 0 or -ENOMEM. */
-int set_recovery_new(struct set_recovery **ret_recovery);
-/* Frees the recovery task, which is idle. NULL is allowed. */
-void set_recovery_free(struct set_recovery *rc);
+struct set_recovery {
+	pthread_mutex_t lock; /* protects the fields down to `round` */
+	bool is_keeping, again;
+	/* entries of struct set_wait that wait for the next round, and for the current round */
+	struct list waiting, round;
+	/* Port on whose thread the round runs; this thread owns the fields below. */
+	struct set_port *keeper;
+	struct set_turn turn;
+	struct msg msg;
+	struct disk_table table;
+	struct store_slots places;
+	struct store_slots_op op;
+	struct leaving *leaving;
+	int from, to; /* from: engine of the former primary of `places`; to: engine of the new primary */
+};
+
 /* Asks for a round of the recovery task. The round begins on the thread of a port, after the round in
  * progress. Does nothing if no bucket has two copies. */
 void set_keep(struct set *s);

@@ -11,7 +11,7 @@
  * A round runs on the thread of a port, and one round runs at a time. A waiting operation continues at the
  * end of a round that began after the operation started to wait.
  */
-#include "set/replicas.h"
+#include "set/set_int.h"
 
 #include "set/map/set_rules.h"
 #include "base/check.h"
@@ -22,22 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct set_recovery {
-	pthread_mutex_t lock; /* protects the fields down to `round` */
-	bool is_keeping, again;
-	/* entries of struct set_wait that wait for the next round, and for the current round */
-	struct list waiting, round;
-	/* Port on whose thread the round runs; this thread owns the fields below. */
-	struct set_port *keeper;
-	struct set_turn turn;
-	struct msg msg;
-	struct disk_table table;
-	struct store_slots places;
-	struct store_slots_op op;
-	struct leaving *leaving;
-	int from, to; /* from: engine of the former primary of `places`; to: engine of the new primary */
-};
-
 static void begin_round(struct set *s);
 static void go_on(struct set *s);
 
@@ -46,7 +30,7 @@ static void go_on(struct set *s);
 static void
 end_round(struct set *s)
 {
-	struct set_recovery *c = s->recovery;
+	struct set_recovery *c = &s->recovery;
 	struct set_port *p = c->keeper;
 	bool again;
 
@@ -68,7 +52,7 @@ end_round(struct set *s)
 static void
 give_turn(struct set *s)
 {
-	struct set_recovery *c = s->recovery;
+	struct set_recovery *c = &s->recovery;
 	bool heals;
 
 	set_note_away(s, &c->table);
@@ -89,7 +73,7 @@ give_turn(struct set *s)
 static void
 drop_seconds(struct set *s)
 {
-	struct set_recovery *c = s->recovery;
+	struct set_recovery *c = &s->recovery;
 
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		int engine = set_secondary_at(s, table_place((unsigned)i, true));
@@ -109,7 +93,7 @@ drop_seconds(struct set *s)
 static bool
 next_places(struct set *s)
 {
-	struct set_recovery *c = s->recovery;
+	struct set_recovery *c = &s->recovery;
 
 	memset(&c->places, 0, sizeof c->places);
 	c->from = c->to = -1;
@@ -155,7 +139,7 @@ on_left(struct store_op *op)
 static void
 leave(struct set *s, struct leaving *lv)
 {
-	struct set_recovery *c = s->recovery;
+	struct set_recovery *c = &s->recovery;
 	struct store_port *from = port_engine(c->keeper, c->from);
 	int r;
 
@@ -208,7 +192,7 @@ on_taken(struct store_op *op)
 static bool
 take_over(struct set *s)
 {
-	struct set_recovery *c = s->recovery;
+	struct set_recovery *c = &s->recovery;
 	struct store_port *to = port_engine(c->keeper, c->to);
 	int r;
 
@@ -229,7 +213,7 @@ take_over(struct set *s)
 static bool
 write_missed(struct set *s)
 {
-	struct set_recovery *c = s->recovery;
+	struct set_recovery *c = &s->recovery;
 	struct store_slots missed;
 	bool any = set_take_missed(s, &missed), changes = false;
 
@@ -249,7 +233,7 @@ write_missed(struct set *s)
 static void
 go_on(struct set *s)
 {
-	struct set_recovery *c = s->recovery;
+	struct set_recovery *c = &s->recovery;
 
 	if (!set_settle(s, &c->turn))
 		return;
@@ -277,7 +261,7 @@ on_turn(struct msg *m)
 static void
 begin_round(struct set *s)
 {
-	struct set_recovery *c = s->recovery;
+	struct set_recovery *c = &s->recovery;
 
 	c->turn = (struct set_turn){ .mb = c->keeper->mb, .go = on_turn };
 	pthread_mutex_lock(&c->lock);
@@ -305,7 +289,7 @@ on_begin(struct msg *m)
 static void
 begin(struct set *s)
 {
-	struct set_recovery *c = s->recovery;
+	struct set_recovery *c = &s->recovery;
 
 	c->again = true;
 	if (!c->is_keeping)
@@ -317,67 +301,37 @@ set_keep(struct set *s)
 {
 	if (!set_uses_pairs(s))
 		return;
-	pthread_mutex_lock(&s->recovery->lock);
+	pthread_mutex_lock(&s->recovery.lock);
 	begin(s);
-	pthread_mutex_unlock(&s->recovery->lock);
+	pthread_mutex_unlock(&s->recovery.lock);
 }
 
 void
 set_keep_on(struct set *s)
 {
-	if (!s->recovery)
-		return;
-	pthread_mutex_lock(&s->recovery->lock);
-	if (s->recovery->again && !s->recovery->is_keeping)
+	pthread_mutex_lock(&s->recovery.lock);
+	if (s->recovery.again && !s->recovery.is_keeping)
 		begin(s);
-	pthread_mutex_unlock(&s->recovery->lock);
+	pthread_mutex_unlock(&s->recovery.lock);
 }
 
 void
 set_wait_kept(struct set *s, struct set_wait *w)
 {
-	pthread_mutex_lock(&s->recovery->lock);
-	list_push_tail(&s->recovery->waiting, &w->link);
+	pthread_mutex_lock(&s->recovery.lock);
+	list_push_tail(&s->recovery.waiting, &w->link);
 	begin(s);
-	pthread_mutex_unlock(&s->recovery->lock);
+	pthread_mutex_unlock(&s->recovery.lock);
 }
 
 bool
 set_recovers(struct set *s)
 {
-	struct set_recovery *c = s->recovery;
+	struct set_recovery *c = &s->recovery;
 	bool is;
 
-	if (!c)
-		return false;
 	pthread_mutex_lock(&c->lock);
 	is = c->is_keeping || c->again;
 	pthread_mutex_unlock(&c->lock);
 	return is;
-}
-
-/* ---- life ---- */
-
-int
-set_recovery_new(struct set_recovery **ret_recovery)
-{
-	struct set_recovery *c = calloc(1, sizeof *c);
-
-	if (!c)
-		return -ENOMEM;
-	pthread_mutex_init(&c->lock, NULL);
-	list_init(&c->waiting);
-	list_init(&c->round);
-	*ret_recovery = c;
-	return 0;
-}
-
-void
-set_recovery_free(struct set_recovery *c)
-{
-	if (!c)
-		return;
-	check(!c->is_keeping && list_empty(&c->waiting));
-	pthread_mutex_destroy(&c->lock);
-	free(c);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Implements the state of keys with two copies; see replicas.h. */
-#include "set/replicas.h"
+#include "set/set_int.h"
 
 #include "base/check.h"
 #include "base/run_clock.h"
@@ -9,59 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct set_replicas {
-	struct set_holds *locks; /* key locks of keys with two copies */
-	_Atomic bool is_used;    /* true: buckets with two copies may exist */
-	/* paired: number of the latest assignment of secondaries, the result of set_begin_pairs().
-	 * paired_kept: number of the latest assignment for which the recovery task has ensured that all
-	 * primaries answer. A bucket with two copies is made only while the two numbers are equal. */
-	_Atomic unsigned paired, paired_kept;
-	/* for each slot: number of changes that are on the primary and perhaps not on the secondary */
-	_Atomic uint32_t in_doubt[SET_SLOTS];
-	/* for each disk, by number: time of run_ns() since when the disk is away; 0: the disk is in service */
-	_Atomic uint64_t away_since_ns[STORE_DISKS_MAX];
-	pthread_mutex_t lock;      /* protects the two fields below */
-	struct store_slots missed; /* partitions whose secondary has missed an update */
-	bool has_missed;
-	_Atomic uint64_t count[COUNT_NR]; /* counters since the start, by enum set_counter */
-};
-
-/* ---- life ---- */
-
-int
-set_replicas_new(struct set_replicas **ret_replicas)
-{
-	struct set_replicas *r = calloc(1, sizeof *r);
-
-	if (!r)
-		return -ENOMEM;
-	if (set_holds_new(&r->locks) < 0) {
-		free(r);
-		return -ENOMEM;
-	}
-	pthread_mutex_init(&r->lock, NULL);
-	*ret_replicas = r;
-	return 0;
-}
-
-void
-set_replicas_free(struct set_replicas *r)
-{
-	if (!r)
-		return;
-	for (int i = 0; i < SET_SLOTS; i++)
-		check(!atomic_load(&r->in_doubt[i]));
-	set_holds_free(r->locks);
-	pthread_mutex_destroy(&r->lock);
-	free(r);
-}
-
 void
 set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t engine[STORE_DISKS_MAX],
 		   bool is_used)
 {
 	check(set_can_pair(s) && !set_uses_pairs(s));
-	atomic_store(&s->replicas->is_used, is_used);
+	atomic_store(&s->replicas.is_used, is_used);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		uint8_t second = t->second[i] == TABLE_NO_DISK ? SET_NOWHERE : engine[t->second[i]];
 		bool is_full = table_is_full(t, i);
@@ -77,30 +30,31 @@ set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t engi
 bool
 set_can_pair(const struct set *s)
 {
-	return s->replicas != NULL;
+	return s->replicas.can_pair;
 }
 
 bool
 set_uses_pairs(const struct set *s)
 {
-	return s->replicas && atomic_load(&s->replicas->is_used);
+	return atomic_load(&s->replicas.is_used);
 }
 
 bool
 set_has_pairs(const struct set *s)
 {
-	const struct set_replicas *r = s->replicas;
+	const struct set_replicas *r = &s->replicas;
 
 	/* Without a map there are no pairs to wait for, so the result is true. */
-	return !r || (atomic_load(&r->is_used) && atomic_load(&r->paired) == atomic_load(&r->paired_kept));
+	return !r->can_pair ||
+	       (atomic_load(&r->is_used) && atomic_load(&r->paired) == atomic_load(&r->paired_kept));
 }
 
 unsigned
 set_begin_pairs(struct set *s)
 {
-	struct set_replicas *r = s->replicas;
+	struct set_replicas *r = &s->replicas;
 
-	check(r);
+	check(r->can_pair);
 	if (!atomic_load(&r->is_used))
 		atomic_fetch_add(&r->paired, 1);
 	atomic_store(&r->is_used, true);
@@ -110,8 +64,8 @@ set_begin_pairs(struct set *s)
 void
 set_note_pairs_answer(struct set *s, unsigned paired)
 {
-	check(set_can_pair(s) && paired <= atomic_load(&s->replicas->paired));
-	atomic_store(&s->replicas->paired_kept, paired);
+	check(set_can_pair(s) && paired <= atomic_load(&s->replicas.paired));
+	atomic_store(&s->replicas.paired_kept, paired);
 }
 
 void
@@ -120,7 +74,7 @@ set_end_pairs(struct set *s)
 	check(set_can_pair(s));
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		set_assign(s, table_place((unsigned)i, true), SET_SECONDARY, SET_NOWHERE);
-	atomic_store(&s->replicas->is_used, false);
+	atomic_store(&s->replicas.is_used, false);
 }
 
 bool
@@ -145,17 +99,17 @@ set_has_two(struct store_port *sp, const struct store_key *k, struct store_key *
 /* ---- keys, disks, counts ---- */
 
 struct set_holds *
-set_key_locks(const struct set *s)
+set_key_locks(struct set *s)
 {
 	check(set_can_pair(s));
-	return s->replicas->locks;
+	return &s->replicas.locks;
 }
 
 void
 set_begin_doubt(struct set *s, unsigned slot)
 {
-	check(set_can_pair(s) && slot < SET_SLOTS);
-	atomic_fetch_add(&s->replicas->in_doubt[slot], 1);
+	check(set_can_pair(s) && slot < STORE_SLOT_NR);
+	atomic_fetch_add(&s->replicas.in_doubt[slot], 1);
 }
 
 void
@@ -163,23 +117,23 @@ set_end_doubt(struct set *s, unsigned slot)
 {
 	uint32_t before;
 
-	check(set_can_pair(s) && slot < SET_SLOTS);
-	before = atomic_fetch_sub(&s->replicas->in_doubt[slot], 1);
+	check(set_can_pair(s) && slot < STORE_SLOT_NR);
+	before = atomic_fetch_sub(&s->replicas.in_doubt[slot], 1);
 	check(before);
 }
 
 unsigned
 set_in_doubt(const struct set *s, unsigned slot)
 {
-	check(set_can_pair(s) && slot < SET_SLOTS);
-	return atomic_load(&s->replicas->in_doubt[slot]);
+	check(set_can_pair(s) && slot < STORE_SLOT_NR);
+	return atomic_load(&s->replicas.in_doubt[slot]);
 }
 
 void
 set_note_away(struct set *s, const struct disk_table *t)
 {
 	for (int i = 0; i < STORE_DISKS_MAX; i++) {
-		_Atomic uint64_t *since = &s->replicas->away_since_ns[i];
+		_Atomic uint64_t *since = &s->replicas.away_since_ns[i];
 		bool is_away = table_has(t->members & ~t->in, i);
 
 		if (!is_away)
@@ -195,16 +149,16 @@ set_away_ns(const struct set *s, int number)
 	uint64_t since, now = run_ns();
 
 	check(set_can_pair(s) && number >= 0 && number < STORE_DISKS_MAX);
-	since = atomic_load(&s->replicas->away_since_ns[number]);
+	since = atomic_load(&s->replicas.away_since_ns[number]);
 	return !since ? 0 : now > since ? now - since : 1;
 }
 
 void
 set_miss(struct set *s, unsigned place)
 {
-	struct set_replicas *r = s->replicas;
+	struct set_replicas *r = &s->replicas;
 
-	check(r && place >= STORE_SLOT_NR && place < STORE_PLACE_NR);
+	check(r->can_pair && place >= STORE_SLOT_NR && place < STORE_PLACE_NR);
 	set_count(s, COUNT_MISSED);
 	pthread_mutex_lock(&r->lock);
 	slots_add(&r->missed, place);
@@ -215,10 +169,10 @@ set_miss(struct set *s, unsigned place)
 bool
 set_take_missed(struct set *s, struct store_slots *ret_places)
 {
-	struct set_replicas *r = s->replicas;
+	struct set_replicas *r = &s->replicas;
 	bool any;
 
-	check(r);
+	check(r->can_pair);
 	pthread_mutex_lock(&r->lock);
 	any = r->has_missed;
 	*ret_places = r->missed;
@@ -229,12 +183,12 @@ set_take_missed(struct set *s, struct store_slots *ret_places)
 }
 
 bool
-set_has_miss(const struct set *s)
+set_has_miss(struct set *s)
 {
-	struct set_replicas *r = s->replicas;
+	struct set_replicas *r = &s->replicas;
 	bool has;
 
-	check(r);
+	check(r->can_pair);
 	pthread_mutex_lock(&r->lock);
 	has = r->has_missed;
 	pthread_mutex_unlock(&r->lock);
@@ -245,12 +199,12 @@ void
 set_count(struct set *s, enum set_counter what)
 {
 	check(set_can_pair(s) && what < COUNT_NR);
-	atomic_fetch_add(&s->replicas->count[what], 1);
+	atomic_fetch_add(&s->replicas.count[what], 1);
 }
 
 uint64_t
 set_counted(const struct set *s, enum set_counter what)
 {
 	check(set_can_pair(s) && what < COUNT_NR);
-	return atomic_load(&s->replicas->count[what]);
+	return atomic_load(&s->replicas.count[what]);
 }

@@ -11,15 +11,36 @@
 #define GANTRY_SET_REPLICAS_H
 
 #include "set/key_lock.h"
-#include "set/recovery.h"
-#include "set/set_int.h"
+#include "set/map/disk_table.h"
+#include "store/ops.h"
+
+struct set;
+struct set_port;
+
+/* Counters since the start: updates that a secondary missed, damaged copies that were repaired, and reads
+ * from a secondary. */
+enum set_counter { COUNT_MISSED, COUNT_REPAIRED, COUNT_READ_SECONDARY, COUNT_NR };
+
+struct set_replicas {
+	bool can_pair;          /* true: the engines can copy to each other; otherwise nothing else is used */
+	struct set_holds locks; /* key locks of keys with two copies */
+	_Atomic bool is_used;   /* true: buckets with two copies may exist */
+	/* paired: number of the latest assignment of secondaries, the result of set_begin_pairs().
+	 * paired_kept: number of the latest assignment for which the recovery task has ensured that all
+	 * primaries answer. A bucket with two copies is made only while the two numbers are equal. */
+	_Atomic unsigned paired, paired_kept;
+	/* for each slot: number of changes that are on the primary and perhaps not on the secondary */
+	_Atomic uint32_t in_doubt[STORE_SLOT_NR];
+	/* for each disk, by number: time of run_ns() since when the disk is away; 0: the disk is in service */
+	_Atomic uint64_t away_since_ns[STORE_DISKS_MAX];
+	pthread_mutex_t lock;      /* protects the two fields below */
+	struct store_slots missed; /* partitions whose secondary has missed an update */
+	bool has_missed;
+	_Atomic uint64_t count[COUNT_NR]; /* counters since the start, by enum set_counter */
+};
 
 /* ---- life ---- */
 
-/* Allocates the state for a set whose engines can copy to each other. Returns 0 or -ENOMEM. */
-int set_replicas_new(struct set_replicas **ret_replicas);
-/* Frees the state. No key is locked. NULL is allowed. */
-void set_replicas_free(struct set_replicas *r);
 /* Takes over the primary and the secondary of each slot from the map of a start. is_used: buckets with two
  * copies may exist. engine[] gives the engine of each disk by number. Called before the first port is
  * attached. */
@@ -53,7 +74,7 @@ bool set_has_two(struct store_port *sp, const struct store_key *k, struct store_
 /* ---- keys, disks, counts ---- */
 
 /* Returns the key locks of keys with two copies. */
-struct set_holds *set_key_locks(const struct set *s);
+struct set_holds *set_key_locks(struct set *s);
 /* Notes that a change of a key in this slot is on the primary, and perhaps not on the secondary. */
 void set_begin_doubt(struct set *s, unsigned slot);
 /* Notes the end of a change that set_begin_doubt() noted. */
@@ -72,10 +93,7 @@ void set_miss(struct set *s, unsigned place);
  * partition was noted. */
 bool set_take_missed(struct set *s, struct store_slots *ret_places);
 /* Returns true if set_take_missed() has partitions to take. */
-bool set_has_miss(const struct set *s);
-/* Counters since the start: updates that a secondary missed, damaged copies that were repaired, and reads
- * from a secondary. */
-enum set_counter { COUNT_MISSED, COUNT_REPAIRED, COUNT_READ_SECONDARY, COUNT_NR };
+bool set_has_miss(struct set *s);
 void set_count(struct set *s, enum set_counter what);
 uint64_t set_counted(const struct set *s, enum set_counter what);
 

@@ -4,7 +4,6 @@
  * from its first call to its end. See set.h.
  */
 #include "set/disk_names.h"
-#include "set/replicas.h"
 
 #include "model/quota.h"
 #include "set/map/set_rules.h"
@@ -66,6 +65,24 @@ set_task(const struct store_conf *conf, enum store_task task, char *said, size_t
 }
 
 static void
+init_parts(struct set *s)
+{
+	pthread_mutex_init(&s->members.lock, NULL);
+	pthread_mutex_init(&s->ports.lock, NULL);
+	list_init(&s->ports.list);
+	pthread_mutex_init(&s->map.lock, NULL);
+	list_init(&s->map.waiting);
+	for (int i = 0; i < STORE_PLACE_NR; i++)
+		atomic_store(&s->placement.replica[i][SET_SECONDARY], SET_NOWHERE);
+	pthread_mutex_init(&s->buckets.lock, NULL);
+	set_holds_init(&s->replicas.locks);
+	pthread_mutex_init(&s->replicas.lock, NULL);
+	pthread_mutex_init(&s->recovery.lock, NULL);
+	list_init(&s->recovery.waiting);
+	list_init(&s->recovery.round);
+}
+
+static void
 set_stop(struct store *st)
 {
 	struct set *s = set_of(st);
@@ -73,15 +90,19 @@ set_stop(struct store *st)
 	set_move_end(s);
 	set_table_end(s);
 	set_members_end(s);
-	set_members_stop(s->members);
 	quota_book_free(s->quotas);
-	set_map_free(s->map);
-	set_placement_free(s->placement);
-	set_buckets_free(s->buckets);
-	set_ports_free(s->ports);
-	set_members_free(s->members);
-	set_recovery_free(s->recovery);
-	set_replicas_free(s->replicas);
+	check(list_empty(&s->map.waiting) && list_empty(&s->ports.list));
+	check(!s->recovery.is_keeping && list_empty(&s->recovery.waiting));
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		check(!atomic_load(&s->replicas.in_doubt[i]));
+	pthread_mutex_destroy(&s->map.lock);
+	pthread_mutex_destroy(&s->buckets.lock);
+	free(s->buckets.missed);
+	pthread_mutex_destroy(&s->ports.lock);
+	pthread_mutex_destroy(&s->members.lock);
+	pthread_mutex_destroy(&s->recovery.lock);
+	pthread_mutex_destroy(&s->replicas.lock);
+	set_holds_fini(&s->replicas.locks);
 	free(s);
 }
 
@@ -104,7 +125,7 @@ start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_
 		set_add_engine(s, engine, i);
 		set_add_unit(s, i, NULL);
 	}
-	for (int i = 0; i < SET_SLOTS; i++)
+	for (int i = 0; i < STORE_SLOT_NR; i++)
 		set_assign(s, (unsigned)i, SET_PRIMARY, i % conf->disks.nr);
 	set_table_begin(s, NULL, 0);
 	return 0;
@@ -122,7 +143,7 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 		s->had_missing = f->missing_nr > 0;
 		memcpy(s->counter, f->counter, (size_t)f->nr);
 		set_members_begin(s, f);
-		for (int i = 0; i < SET_SLOTS; i++)
+		for (int i = 0; i < STORE_SLOT_NR; i++)
 			set_assign(s, (unsigned)i, SET_PRIMARY, f->engine_of[f->table.home[i]]);
 		if (set_can_pair(s))
 			set_replicas_begin(s, &f->table, f->engine_of, f->has_two);
@@ -175,13 +196,8 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	for (int i = 0; i < STORE_DISKS_MAX; i++)
 		s->counter[i] = (uint8_t)i;
 	set_failure_init(s);
-	if (set_members_new(&s->members) < 0 || set_ports_new(&s->ports) < 0 || set_map_new(&s->map) < 0 ||
-	    set_placement_new(&s->placement) < 0 || set_buckets_new(&s->buckets) < 0 ||
-	    (conf->disks.engine->member && conf->disks.engine->member->send &&
-	     (set_replicas_new(&s->replicas) < 0 || set_recovery_new(&s->recovery) < 0))) {
-		set_stop(&s->base);
-		return -ENOMEM;
-	}
+	init_parts(s);
+	s->replicas.can_pair = conf->disks.engine->member && conf->disks.engine->member->send;
 	r = conf->disks.engine->member ? start_disks(s, &with_watch, err, err_len)
 				       : start_plain(s, &with_watch, err, err_len);
 	if (r == 0)
@@ -310,7 +326,7 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 
 	disk_look_unit(s, unit, ret_info);
 	ret_info->uuid = set_unit(s, unit)->uuid;
-	ret_info->store_uuid = set_store_uuid(s);
+	ret_info->store_uuid = s->members.store_uuid;
 	disk_label(s, unit, ret_info->label);
 	if (set_is_drained(s, unit)) {
 		ret_info->state = UNIT_DRAINED;

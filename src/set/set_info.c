@@ -5,7 +5,6 @@
  * engines; no thread waits for it.
  */
 #include "set/disk_names.h"
-#include "set/replicas.h"
 
 #include "base/clock.h"
 

@@ -2,8 +2,8 @@
 /*
  * set_int - declarations shared by the files of the set. See set.h.
  *
- * struct set refers to its parts; each part is a separate struct with a separate lock, private to its files,
- * and used through the functions of its header.
+ * struct set consists of parts; each part is a struct with a separate lock, whose fields only the files of
+ * this part change, through the functions of its header.
  *
  * Lock order: mover.job_lock, mover.lock, set_map.lock, set_recovery.lock, set_replicas.lock,
  * set_buckets.lock, set_members.lock, a key lock's shard, move_changed.lock, set_ports.lock. A thread with
@@ -21,6 +21,8 @@
 #include "set/placement.h"
 #include "set/ports.h"
 #include "set/rebalance.h"
+#include "set/recovery.h"
+#include "set/replicas.h"
 #include "set/set.h"
 #include "set/start/start.h"
 #include "store/ops.h"
@@ -29,26 +31,22 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define SET_SLOTS STORE_SLOT_NR
-#define SET_PLACES STORE_PLACE_NR
-
 struct set {
 	struct store base;
-	struct store_conf conf;      /* configuration of the engines, without the list of disks */
-	struct set_members *members; /* disks and their engines (members.h) */
-	struct quota_book *quotas;   /* quota ledger, in which each engine has a counter */
+	struct store_conf conf;     /* configuration of the engines, without the list of disks */
+	struct set_members members; /* disks and their engines (members.h) */
+	struct quota_book *quotas;  /* quota ledger, in which each engine has a counter */
 	/* index of each engine's counter in the ledger: a start gives the first one to the metadata leader */
 	uint8_t counter[STORE_DISKS_MAX];
-	bool had_missing; /* true: a disk of the map was missing at the start */
-	/* The pointers `replicas` and `recovery` are NULL if the engines cannot copy to each other. */
-	struct set_replicas *replicas;   /* state of keys with two copies (replicas.h) */
-	struct set_recovery *recovery;   /* recovery task (recovery.h) */
-	struct store_watch watch;        /* receiver of the failure notifications of all engines */
-	struct set_ports *ports;         /* list of ports, and the barrier (ports.h) */
-	struct mover *mover;             /* rebalancer (rebalance.h); NULL: the engines cannot move slots */
-	struct set_map *map;             /* newest placement map, and the map change lock (map_change.h) */
-	struct set_placement *placement; /* placement that requests consult (placement.h) */
-	struct set_buckets *buckets;     /* record of bucket changes (buckets.h) */
+	bool had_missing;               /* true: a disk of the map was missing at the start */
+	struct set_replicas replicas;   /* state of keys with two copies (replicas.h) */
+	struct set_recovery recovery;   /* recovery task (recovery.h) */
+	struct store_watch watch;       /* receiver of the failure notifications of all engines */
+	struct set_ports ports;         /* list of ports, and the barrier (ports.h) */
+	struct mover *mover;            /* rebalancer (rebalance.h); NULL: the engines cannot move slots */
+	struct set_map map;             /* newest placement map, and the map change lock (map_change.h) */
+	struct set_placement placement; /* placement that requests consult (placement.h) */
+	struct set_buckets buckets;     /* record of bucket changes (buckets.h) */
 };
 
 static inline struct set *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists the objects and uploads of a set by merging the lists of its engines, and the buckets of its metadata leader. */
 #include "set/map/set_rules.h"
-#include "set/replicas.h"
+#include "set/set_int.h"
 #include "model/merge.h"
 
 #include "base/check.h"
@@ -107,7 +107,7 @@ set_list(struct store_port *sp, struct store_list *ls)
 					      .bucket = ls->bucket,
 					      .bucket_len = ls->bucket_len,
 					      .first = first,
-					      .changes = set_relocations(s),
+					      .changes = &s->placement.relocations,
 					      .settle = two && RULE_SETTLED_VISIBLE ? settle : NULL,
 					      .list = list_engine },
 			  ls);

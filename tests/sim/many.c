@@ -1244,7 +1244,7 @@ many_dies(bool cut)
 	counts.kills += !cut;
 	if (sim_store) {
 		last_in = many_disks_of(set_of(sim_store), set_in(set_of(sim_store)));
-		deciding = last_in & many_disks_of(set_of(sim_store), set_of(sim_store)->map->begun);
+		deciding = last_in & many_disks_of(set_of(sim_store), set_of(sim_store)->map.begun);
 	}
 	if (sim_store && prof.two)
 		pairs_die(many_hurt() != away);
@@ -1403,7 +1403,7 @@ check_members(unsigned serving)
 	if (serving & moves_gone())
 		sim_fail("started with disks %x, which were drained or given up", serving & moves_gone());
 	counts.put_back += (strangers & moves_gone()) != 0;
-	members = moves_members(&set_of(sim_store)->map->table);
+	members = moves_members(&set_of(sim_store)->map.table);
 	away = members & ~serving;
 	strangers &= ~members;
 	return present & members;
@@ -1610,7 +1610,7 @@ void
 many_look_at_homes(void)
 {
 	const struct set *s = set_of(sim_store);
-	const struct disk_table *t = &s->map->table;
+	const struct disk_table *t = &s->map.table;
 
 	say("the table: version %llx, in %llx, draining %llx, filling %llx", (unsigned long long)t->version,
 	    (unsigned long long)t->in, (unsigned long long)t->draining, (unsigned long long)t->filling);

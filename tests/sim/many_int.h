@@ -7,7 +7,7 @@
 
 #include "set/set.h"
 #include "set/set_int.h"
-#include "set/map_int.h"
+#include "set/map_change.h"
 
 #define CLIENTS 3
 #define OPERATOR CLIENTS /* the coroutine behind theirs */

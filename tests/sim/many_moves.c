@@ -344,7 +344,7 @@ moves_die(void)
 		}
 	}
 	/* Twice each time. */
-	counts.slots_moved += *set_relocations(s) / 2;
+	counts.slots_moved += s->placement.relocations / 2;
 }
 
 /* ---- what an operator does ---- */
@@ -433,7 +433,7 @@ is_ending(void)
 	const struct set *s = set_of(sim_store);
 	const struct set_mover *m = (const void *)s->mover;
 
-	return !(s->map->table.draining | s->map->table.filling) ||
+	return !(s->map.table.draining | s->map.table.filling) ||
 	       (m->cancel_is_answered && m->cancelled == 0);
 }
 
@@ -477,9 +477,9 @@ moves_drain(int d)
 	const struct set *s = set_of(sim_store);
 	unsigned serving = many_disks_of(s, set_all(s));
 	bool ran = is_busy(), ends = is_ending(), is_last = serving == 1u << d,
-	     has_bits = (s->map->table.draining | s->map->table.filling) != 0;
+	     has_bits = (s->map.table.draining | s->map.table.filling) != 0;
 	bool had_pairs = set_uses_pairs(s);
-	uint64_t removed = set_buckets_removed(s);
+	uint64_t removed = s->buckets.removed;
 	int had_two = find_two(s), r;
 
 	may_move = true;
@@ -491,14 +491,14 @@ moves_drain(int d)
 		sim_fail("disk %d is to be drained beside another change", d);
 	if (r == 0 && is_last)
 		sim_fail("the last disk is to be drained");
-	if (r == 0 && __builtin_popcount(serving) == 2 && (s->map->table.draining & ~s->map->table.filling) &&
+	if (r == 0 && __builtin_popcount(serving) == 2 && (s->map.table.draining & ~s->map.table.filling) &&
 	    find_two(s) >= 0)
 		sim_fail("disk %d is to be drained, one is left, and bucket %d has two copies", d,
 			 find_two(s));
 	if (r == -EPERM && __builtin_popcount(serving) == 2) {
 		/* It may have come and gone meanwhile, and so may the other disk. */
 		if (many_disks_of(s, set_all(s)) == serving && had_two < 0 && find_two(s) < 0 &&
-		    removed == set_buckets_removed(s) && !is_hurt())
+		    removed == s->buckets.removed && !is_hurt())
 			sim_fail("disk %d is not drained, and no bucket has two copies", d);
 		is_last = true;
 	}
@@ -519,7 +519,7 @@ add(int d)
 	int r;
 
 	/* One that is a member, or is one of another time, is left alone. */
-	if (is_engine(d) || (moves_members(&s->map->table) >> d & 1))
+	if (is_engine(d) || (moves_members(&s->map.table) >> d & 1))
 		return;
 	sim_absent &= ~(1u << d);
 	may_move = true;
@@ -556,7 +556,7 @@ pause_for(uint64_t ns)
 static void
 swing(void)
 {
-	unsigned out = ((1u << prof.disks) - 1) & ~moves_members(&set_of(sim_store)->map->table);
+	unsigned out = ((1u << prof.disks) - 1) & ~moves_members(&set_of(sim_store)->map.table);
 
 	if (is_busy() && one_in(2))
 		cancel();
@@ -686,12 +686,11 @@ moves_check(void)
 {
 	const struct set *s = set_of(sim_store);
 
-	if (s->map->table.draining | s->map->table.filling)
+	if (s->map.table.draining | s->map.table.filling)
 		sim_fail("slots were to move, and nobody moves them (draining %llx, filling %llx, version "
 			 "%llx)",
-			 (unsigned long long)s->map->table.draining,
-			 (unsigned long long)s->map->table.filling,
-			 (unsigned long long)s->map->table.version);
+			 (unsigned long long)s->map.table.draining, (unsigned long long)s->map.table.filling,
+			 (unsigned long long)s->map.table.version);
 	for (int i = 0; i < set_engines(s); i++) {
 		struct store_port *p = port_engine(set_port(ports[0].p), i);
 		struct found f = { .w.key = on_name, .s = s, .engine = i };

@@ -260,7 +260,7 @@ pairs_started(unsigned serving)
 	}
 	begun_well = prof.two;
 	if (begun_well)
-		pairs_of(&s->map->table, begun);
+		pairs_of(&s->map.table, begun);
 }
 
 /* The process is about to die.  hurt: a disk has failed, or may have. */
@@ -272,11 +272,11 @@ pairs_die(bool hurt)
 	counts.missed += set_counted(s, COUNT_MISSED);
 	counts.read_second += set_counted(s, COUNT_READ_SECONDARY);
 	counts.repaired += set_counted(s, COUNT_REPAIRED);
-	knows_last = prof.two && !hurt && !s->map->settling && s->map->begun == set_in(s) &&
-		     s->map->unwritten == 0 && !set_is_read_only(s);
+	knows_last = prof.two && !hurt && !s->map.settling && s->map.begun == set_in(s) &&
+		     s->map.unwritten == 0 && !set_is_read_only(s);
 	if (!knows_last)
 		return;
-	pairs_of(&s->map->table, last);
+	pairs_of(&s->map.table, last);
 	for (int i = 0; i < STORE_SLOT_NR && !prof.moves && !set_counted(s, COUNT_MISSED); i++) {
 		if (begun[i].is_full && !last[i].is_full)
 			sim_fail("the second of slot %d had all, and nothing has happened to it", i);
@@ -293,7 +293,7 @@ bool
 pairs_first_is_away(int b, int k)
 {
 	const struct set *s = set_of(sim_store);
-	int engine = set_engine_of(s, s->map->table.first[many_place(b, k) % STORE_SLOT_NR]);
+	int engine = set_engine_of(s, s->map.table.first[many_place(b, k) % STORE_SLOT_NR]);
 
 	return engine < 0 || !set_is_in(s, engine);
 }
@@ -789,9 +789,9 @@ pairs_check_main(int nr)
 		int first = set_primary_at(s, (unsigned)(STORE_SLOT_NR + i)),
 		    second = set_secondary_at(s, table_place((unsigned)i, true));
 
-		if (table_is_full(&s->map->table, i) != (second != SET_NOWHERE))
+		if (table_is_full(&s->map.table, i) != (second != SET_NOWHERE))
 			sim_fail("slot %d: the second is %sfull, and is %d", i,
-				 table_is_full(&s->map->table, i) ? "" : "not ", second);
+				 table_is_full(&s->map.table, i) ? "" : "not ", second);
 		if (set_uses_pairs(s) && set_units(s) > 1 && set_disks(s) > 1 && first != SET_NOWHERE &&
 		    second == SET_NOWHERE && !prof.eio_write && !s->conf.disks.moves_wait)
 			sim_fail("slot %d has one copy, and nobody makes another", i);

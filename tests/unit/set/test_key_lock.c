@@ -12,7 +12,7 @@
 #include <string.h>
 
 static struct mailbox mb;
-static struct set_holds *holds;
+static struct set_holds table, *holds = &table;
 static int order[4], order_nr;
 
 struct one {
@@ -36,13 +36,15 @@ static int
 setup(void **state)
 {
 	order_nr = 0;
-	return mailbox_init(&mb) < 0 || set_holds_new(&holds) < 0;
+	memset(holds, 0, sizeof *holds);
+	set_holds_init(holds);
+	return mailbox_init(&mb) < 0;
 }
 
 static int
 teardown(void **state)
 {
-	set_holds_free(holds);
+	set_holds_fini(holds);
 	mailbox_fini(&mb);
 	return 0;
 }

@@ -5,7 +5,7 @@
  */
 #include "mem_rig.h"
 
-#include "set/members_int.h"
+#include "set/set_int.h"
 #include "base/disk_name.h"
 #include "tests/fake/remedies.h"
 
@@ -225,9 +225,9 @@ test_bucket_again(void **state)
 	/* The two others lose the bucket without the third, which no delete does: as if the third had failed under one. */
 	leave_out(2, 3, true);
 	up();
-	set_of(st)->members->missing_nr = 0;
+	set_of(st)->members.missing_nr = 0;
 	assert_int_equal(removed("b"), 0);
-	set_of(st)->members->missing_nr = 1;
+	set_of(st)->members.missing_nr = 1;
 	assert_int_equal(make("b"), 0);
 	down();
 	use(3);

@@ -5,7 +5,7 @@
  */
 #include "mem_rig.h"
 
-#include "set/map_int.h"
+#include "set/map_change.h"
 
 static uint64_t seed;
 static bool writes, is_writing; /* the writer is to go on; it has not ended */
@@ -860,13 +860,13 @@ fail_needed(int kind, const char *disk)
 	int engine;
 
 	ask_begin(kind, disk);
-	while (!set_of(st)->map->needs) {
+	while (!set_of(st)->map.needs) {
 		/* The map that says what drains needs no disk, and is written. */
 		mem_disk_hold(paths[0], HOLD_NOTHING);
 		store_user_turn(user);
 	}
 	mem_disk_hold(paths[0], HOLD_MAPS);
-	engine = __builtin_ctzll(set_of(st)->map->needs);
+	engine = __builtin_ctzll(set_of(st)->map.needs);
 	mem_disk_fail(paths[engine], 0);
 	mem_disk_hold(paths[0], HOLD_NOTHING);
 	while (!is_answered)

@@ -3,7 +3,7 @@
 #include "mem_rig.h"
 
 #include "set/disk_names.h"
-#include "set/members_int.h"
+#include "set/set_int.h"
 
 #include <ctype.h>
 
@@ -81,7 +81,7 @@ test_same_digits(void **state)
 	struct store_unit_info info;
 
 	begin(3);
-	unit = set_of(st)->members->unit;
+	unit = set_of(st)->members.unit;
 	memcpy(unit[1].uuid, unit[0].uuid, DISK_DIGITS);
 	for (int i = 0; i < 2; i++)
 		assert_string_equal(label_of(i), unit[i].uuid);

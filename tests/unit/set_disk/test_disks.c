@@ -270,7 +270,7 @@ test_not_added(void **state)
 
 	begin(2);
 	must_start();
-	memcpy(birth.store_uuid, set_store_uuid(set_of(st)), UUID_BYTES);
+	memcpy(birth.store_uuid, set_of(st)->members.store_uuid, UUID_BYTES);
 	stop();
 	all_again(3);
 	disks[2].path = "/nonexistent";

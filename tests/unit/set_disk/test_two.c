@@ -8,7 +8,7 @@
 
 #include "disks_rig.h"
 
-#include "set/map_int.h"
+#include "set/map_change.h"
 #include "tests/unit/extent/crumbs.h"
 #include "tests/unit/extent/drop.h"
 #include "tests/fake/fault_ring.h"
@@ -817,7 +817,7 @@ drain_with(void (*lose)(int disk))
 	lose(0);
 	assert_int_equal(ask(DISK_DRAIN, dir[1]), 0);
 	wait_for_mover();
-	assert_int_equal(__builtin_popcountll(set_of(st)->map->table.members), 2);
+	assert_int_equal(__builtin_popcountll(set_of(st)->map.table.members), 2);
 	assert_true(set_counted(set_of(st), COUNT_REPAIRED) > 1);
 	assert_int_equal(complete(&k, 2), 0);
 	must_have_all(1);
