@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opens and closes the port of a thread at a set, and passes notifications to the ports of the engines. */
+/*
+ * Opens and closes the port of a thread at a set, passes notifications to the ports of the engines, and handles
+ * the failure of a disk: the placement map is written without the disk (map_change.c), the recovery task
+ * applies that map to keys with two copies (replica_recover.c), and every port ends the waits of its operations
+ * for a copy on that disk.
+ */
 #include "set/set_int.h"
 
 #include "base/check.h"
@@ -55,5 +60,30 @@ set_turn(struct store_port *sp, enum store_turn turn)
 
 		if (e && e->ops->turn)
 			e->ops->turn(e, turn);
+	}
+}
+
+/* ---- the failure of a disk ---- */
+
+static void
+on_wake(struct msg *m)
+{
+	struct set_port *p = port_take_wake(m);
+
+	set_poke_pieces(p);
+	set_poke_changes(p);
+}
+
+void
+set_on_failed(struct store_watch *w)
+{
+	struct set *s = container_of(w, struct set, watch);
+
+	set_table_failed(s);
+	/* The ports are woken even if no bucket has two copies: an operation that waits for a copy may belong
+	 * to a bucket that was removed. */
+	if (set_can_pair(s)) {
+		set_keep(s);
+		set_wake_ports(s, on_wake);
 	}
 }

@@ -135,10 +135,4 @@ int change_open_next(struct change *c);
  * that was called. */
 int change_close_next(struct change *c, int r, enum store_gate gate, int (*rest)(struct change *c));
 
-/* ---- bucket_copies.c ---- */
-
-/* Begins a change of the number of copies of an existing bucket. The change is refused while a disk is
- * missing, because the contents of a missing disk are unknown (M31). */
-int change_copies_begin(struct change *c, unsigned had_copies);
-
 #endif

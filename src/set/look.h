@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* look - the state of a look-up of a key with two copies, and of an object that such a look-up has opened, for
- * look.c, read.c and mend.c. */
+ * look.c and read.c. */
 #ifndef GANTRY_SET_LOOK_H
 #define GANTRY_SET_LOOK_H
 
@@ -30,8 +30,6 @@ bool look_is_lost(int error);
 /* Opens the other copy of an open object. Returns false if its disk does not have the version that was
  * opened. */
 bool look_open_other(struct look *lk);
-
-/* ---- mend.c ---- */
 
 /* Begins the repair of a damaged copy with the bytes of the other copy. waits: a read that waits for the
  * repair: waits->go() follows (NULL: no read waits). During another repair the new repair is queued, or

@@ -46,7 +46,7 @@ enum move_kind {
 	MOVE_SWAP /* slots of keys with two copies: primary and secondary (in sync) swap their roles */
 };
 
-/* The keys that have changed while their slots are sent (move_keys.c). Any thread. */
+/* The keys that have changed while their slots are sent (mover.c). Any thread. */
 struct move_changed {
 	pthread_mutex_t lock;
 	/* keys that changed since the last call of move_take_changed(); NULL: changes are not recorded */
@@ -136,7 +136,7 @@ struct mover {
 	struct move_changed changed;
 };
 
-/* ---- mover_turn.c ---- */
+/* ---- mover.c ---- */
 
 /* Runs the thread's event loop once, for at most a millisecond. */
 void move_turn(struct mover *m);
@@ -156,8 +156,6 @@ bool move_is_to_end(const struct mover *m);
 /* Returns the rebalancer's own port at an engine. */
 struct store_port *move_port(struct mover *m, int engine);
 
-/* ---- move_keys.c ---- */
-
 /* Begins to note changed keys, with an empty list. Returns false if there is no memory. */
 bool move_begin_noting(struct mover *m);
 /* Stops noting changed keys, and empties the list. */
@@ -174,6 +172,13 @@ void move_keys_free(struct move_keys *keys);
 struct move_keys *move_take_changed(struct mover *m, bool *ret_lost);
 /* Returns the number of keys changed since they were last taken; SIZE_MAX: some are unknown. */
 size_t move_changed_nr(struct mover *m);
+
+/* Sets the reason for which the job makes no progress; an empty text: the job makes progress. */
+void move_trouble(struct mover *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Sets the reason that operators see for the error r of a step. */
+void move_explain(struct mover *m, int r);
+/* Sets the reason that operators see: the job waits for a disk that is away. */
+void move_explain_wait(struct mover *m);
 
 /* ---- move_send.c ---- */
 
@@ -245,7 +250,7 @@ void move_note_progress(struct mover *m, const struct disk_table *t);
  * Returns 0, or -errno with a sentence in said. */
 int move_check_room(struct set *s, int engine, char *said, size_t len);
 
-/* ---- disk_leave.c ---- */
+/* ---- disk_change.c ---- */
 
 /* Sets the bitmaps of draining and filling disks in the placement map. Returns -EPERM if too few disks would
  * remain. */
@@ -254,19 +259,8 @@ int move_set_bits(struct mover *m, uint64_t draining, uint64_t filling);
  * has slots again; or an error of move_change_table(). */
 int move_leave(struct mover *m, int engine);
 
-/* ---- disk_add.c ---- */
-
 /* Formats, opens and adds the disk at m->path. Returns 0, or -errno with the reason in m->said. */
 int move_add(struct mover *m);
-
-/* ---- move_trouble.c ---- */
-
-/* Sets the reason for which the job makes no progress; an empty text: the job makes progress. */
-void move_trouble(struct mover *m, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Sets the reason that operators see for the error r of a step. */
-void move_explain(struct mover *m, int r);
-/* Sets the reason that operators see: the job waits for a disk that is away. */
-void move_explain_wait(struct mover *m);
 
 /* ---- move_job.c ---- */
 

@@ -45,7 +45,7 @@ struct set_port {
 	struct {
 		struct list changes; /* changes that wait for their secondary (change.c) */
 		struct list pieces;  /* pieces of PUTs that are being written to a secondary (put.c) */
-		bool repairs;        /* true: a copy is being repaired from the other copy (mend.c) */
+		bool repairs;        /* true: a copy is being repaired from the other copy (look.c) */
 		struct list repairs_waiting; /* repairs that wait until the current repair has ended */
 	} waiting;
 	struct store_carrier carrier; /* carrier of the port's PUTs, for replays (carry_put.c) */

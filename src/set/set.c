@@ -195,7 +195,7 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	s->conf.disks.nr = 0;
 	for (int i = 0; i < STORE_DISKS_MAX; i++)
 		s->counter[i] = (uint8_t)i;
-	set_failure_init(s);
+	s->watch.failed = set_on_failed;
 	init_parts(s);
 	s->replicas.can_pair = conf->disks.engine->member && conf->disks.engine->member->send;
 	r = conf->disks.engine->member ? start_disks(s, &with_watch, err, err_len)

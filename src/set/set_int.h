@@ -61,6 +61,8 @@ int set_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct t
 	       struct store_port **ret_port);
 bool set_detach(struct store_port *sp);
 void set_turn(struct store_port *sp, enum store_turn turn);
+/* Handles the failure of an engine: failed() of struct set.watch. */
+void set_on_failed(struct store_watch *w);
 
 /* ---- find_port.c ---- */
 
@@ -71,11 +73,6 @@ struct store_port *set_port_to_write(struct store_port *sp, const struct store_k
  * caller in *ret_error, in two cases: the disk of the key is missing (M12: no other disk is read); or the disk
  * has failed, and the bucket was made or removed after the failure. */
 struct store_port *set_port_to_read(struct store_port *sp, const struct store_key *k, int *ret_error);
-
-/* ---- failure.c ---- */
-
-/* Initializes the receiver of failure notifications. Called before the first engine is started. */
-void set_failure_init(struct set *s);
 
 /* ---- change.c ---- */
 

@@ -17,7 +17,7 @@ SIM-set/start/discover := -Dpthread_create=sim_pthread_create
 SIM_MOVER := -Dpthread_create=sim_mover_create -Dpthread_join=sim_mover_join -Dpthread_cond_wait=sim_mover_wait \
 	-Dpthread_setname_np=sim_mover_name -Dstore_format=sim_format_one -Dbufpool_init_class=sim_bufs_init -Dbufpool_get=sim_bufs_get \
 	-Dbufpool_put=sim_bufs_put -Dbufpool_fini=sim_bufs_fini '-DPAUSE_NS=(20*NS_PER_MS)' -DFEW=2 -DKEYS_MAX=6 -DWALK_KEYS=3
-$(foreach f,disk_admin disk_add move_job move_slots move_keys move_send mover_turn,$(eval SIM-set/$(f) := $(SIM_MOVER)))
+$(foreach f,disk_admin disk_change move_job move_slots move_send mover,$(eval SIM-set/$(f) := $(SIM_MOVER)))
 SIM-store/user := -Dring_turn=sim_user_turn
 SIM-set/set := -DSIM_LOOKED_UP
 SIM-set/set_list := -DSIM_LOOKED_UP

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes the buckets of all disks of a start equal, and removes foreign records after a disk was forgotten;
- * see start_int.h. */
+/* Makes the buckets of all disks of a start equal, removes foreign records after a disk was forgotten, and makes
+ * secondary copies that are in sync equal to the primary copies (M21), before a set serves; see start_int.h. */
 #include "set/start/start_int.h"
 
 #include "set/map/set_rules.h"
 #include "store/key_copy.h"
+#include "store/own_buf.h"
 #include "store/user.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,57 +41,72 @@ align_buckets(struct start *s)
 	return nr > 1 && RULE_BUCKETS_FROM_HEAD ? set_align_buckets(engine, nr, s->err, s->err_len) : 0;
 }
 
-/* A page of foreign records to remove after a disk was forgotten. The slots of the forgotten disk are
- * assigned to other disks, and begin empty: therefore records of these slots are removed that another disk
- * has from an interrupted move. */
-struct leftovers {
+/* A comparison of a primary and a secondary (M21), or a removal of foreign records: a page of the keys that
+ * differ, or are foreign. */
+struct aligner {
 	struct key_page page;
-	struct store_slots slots;
+	struct store_slots slots, damaged;
+	struct store_send send;
+	struct buf buf;
+	uint64_t changes;
 };
 
+/* Pushes the keys of a->slots that the engine of port `walked` has, and that differ from those of the engine of
+ * port `other` unless this is NULL, from port `from` to port `to`; removes the keys from `walked` if `from` is NULL. A key that
+ * cannot be read at the source stays unchanged at the target, which is then not in sync. */
 static int
-drop_page(struct start *s, struct leftovers *l, struct store_user *user)
+send_all(struct start *s, struct aligner *a, struct store_user *user, struct store_port *from,
+	 struct store_port *walked, struct store_port *other)
 {
-	struct store_port *p = store_user_port(user, 0);
-	struct store_send *send = calloc(1, sizeof *send);
-	int e = send ? key_page_next(&l->page, p) : -ENOMEM;
+	struct store_port *to = from ? store_user_port(user, 1) : walked;
+	int e;
 
-	for (int i = 0; e >= 0 && i < l->page.nr; i++) {
-		*send = (struct store_send){ .key = l->page.at[i].key };
-		e = STORE_DO(user, &send->op, s->ops->send(NULL, p, send));
-	}
-	free(send);
+	a->page.w = (struct store_walk){ .slots = &a->slots, .differs_from = other };
+	do {
+		e = key_page_next(&a->page, walked);
+		for (int i = 0; e >= 0 && i < a->page.nr; i++) {
+			const struct store_key *k = &a->page.at[i].key;
+
+			a->send = (struct store_send){ .key = *k, .buf = from ? &a->buf : NULL };
+			e = STORE_DO(user, &a->send.op, s->ops->send(from, to, &a->send));
+			a->changes += a->send.changes;
+			if (from && (e == -EBADMSG || e == -ENOSPC)) {
+				slots_add(&a->damaged, store_place(k));
+				e = 0;
+			}
+		}
+	} while (e >= 0 && a->page.w.more);
 	return e < 0 ? e : 0;
 }
 
+/* Removes foreign records after disks were forgotten. The slots of a forgotten disk are assigned to other disks,
+ * and begin empty: therefore records of these slots are removed that another disk has from an interrupted
+ * move. */
 static int
 drop_leftovers(struct start *s)
 {
-	struct leftovers *l = calloc(1, sizeof *l);
-	int e = l ? 0 : -ENOMEM;
+	struct aligner *a = calloc(1, sizeof *a);
+	int e = a ? 0 : -ENOMEM;
 
 	for (int i = 0; e == 0 && i < s->nr; i++) {
 		struct store_user *user;
 
 		if (!s->disk[i].st || !s->ops->walk)
 			continue;
-		memset(l, 0, sizeof *l);
-		l->page.w.slots = &l->slots;
+		memset(a, 0, sizeof *a);
 		for (int k = 0; k < STORE_SLOT_NR; k++) {
 			if (s->table.home[k] != s->disk[i].number)
-				slots_add(&l->slots, (unsigned)k);
+				slots_add(&a->slots, (unsigned)k);
 			if (slots_has(&s->lost, (unsigned)(STORE_SLOT_NR + k)))
-				slots_add(&l->slots, (unsigned)(STORE_SLOT_NR + k));
+				slots_add(&a->slots, (unsigned)(STORE_SLOT_NR + k));
 		}
 		e = store_user_new(&s->disk[i].st, 1, &user);
 		if (e < 0)
 			break;
-		do
-			e = drop_page(s, l, user);
-		while (e == 0 && l->page.w.more);
+		e = send_all(s, a, user, NULL, store_user_port(user, 0), NULL);
 		store_user_free(user);
 	}
-	free(l);
+	free(a);
 	return e < 0 ? start_refuse(s, e, "cannot remove the remains of a move: %s", strerror(-e)) : 0;
 }
 
@@ -111,4 +129,111 @@ start_align_all(struct start *s)
 	}
 	failed = start_drop_failed(s);
 	return failed ? failed : e;
+}
+
+/* ---- copies ---- */
+
+static int
+align_pair(struct start *s, struct aligner *a, struct disk *first, struct disk *second)
+{
+	struct store *pair[2] = { first->st, second->st };
+	struct store_user *user;
+	int e = store_user_new(pair, 2, &user);
+
+	for (int i = 0; e == 0 && i < 2; i++)
+		e = send_all(s, a, user, store_user_port(user, 0), store_user_port(user, i),
+			     store_user_port(user, !i));
+	store_user_free(user);
+	return e;
+}
+
+/* Handles an error of the alignment. A disk that failed counts as missing from now on, and the start begins
+ * again. */
+static int
+pair_failed(struct start *s, struct disk *first, struct disk *second, int e)
+{
+	struct disk *both[2] = { first, second };
+
+	for (int i = 0; i < s->nr; i++)
+		s->disk[i].error = 0;
+	for (int i = 0; i < 2; i++) {
+		if (!s->ops->has_failed(both[i]->st))
+			continue;
+		both[i]->error = -EIO;
+		snprintf(both[i]->err, sizeof both[i]->err, "%s: it failed while the start wrote to it",
+			 start_path(both[i]));
+	}
+	return both[0]->error || both[1]->error
+		       ? start_drop_failed(s)
+		       : start_refuse(s, e, "%s, %s: their copies cannot be made equal: %s",
+				      start_path(first), start_path(second), strerror(-e));
+}
+
+static bool
+slots_of_pair(const struct start *s, const struct disk *first, const struct disk *second,
+	      struct store_slots *ret_slots)
+{
+	bool any = false;
+
+	memset(ret_slots, 0, sizeof *ret_slots);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (table_is_full(&s->table, i) && s->table.first[i] == first->number &&
+		    s->table.second[i] == second->number) {
+			slots_add(ret_slots, (unsigned)(STORE_SLOT_NR + i));
+			any = true;
+		}
+	}
+	return any;
+}
+
+static int
+drop_damaged(struct start *s, const struct store_slots *damaged)
+{
+	bool any = false;
+
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		if (!slots_has(damaged, (unsigned)(STORE_SLOT_NR + i)))
+			continue;
+		table_set_full(&s->table, i, false);
+		any = true;
+	}
+	if (!any)
+		return 0;
+	s->table.version++;
+	start_each(s, false, start_set_table_one);
+	return start_drop_failed(s);
+}
+
+int
+start_align_copies(struct start *s)
+{
+	struct aligner *a = RULE_ALIGN_START && s->ops->send && !s->forgotten ? calloc(1, sizeof *a) : NULL;
+	int e = 0;
+
+	if (!a)
+		return RULE_ALIGN_START && s->ops->send && !s->forgotten ? -ENOMEM : 0;
+	for (int i = 0; e == 0 && i < s->nr; i++) {
+		for (int j = 0; e == 0 && j < s->nr; j++) {
+			struct disk *first = &s->disk[i], *second = &s->disk[j];
+
+			if (i == j || !first->st || !second->st ||
+			    !slots_of_pair(s, first, second, &a->slots))
+				continue;
+			if (!store_buf_make(&a->buf, BUF_LARGE_BYTES)) {
+				e = -ENOMEM;
+				break;
+			}
+			e = align_pair(s, a, first, second);
+			if (e < 0)
+				e = pair_failed(s, first, second, e);
+		}
+	}
+	if (e == 0)
+		e = drop_damaged(s, &a->damaged);
+	if (e == 0 && a->changes)
+		log_note("%llu records of keys with two copies were made equal on both disks",
+			 (unsigned long long)a->changes);
+	free(a->buf.mem);
+	free(a);
+	return e;
 }

@@ -113,25 +113,6 @@ const struct disk *start_find_store(const struct start *s);
 /* Checks that all disks belong to one store. Returns 0 or -errno. */
 int start_check_store(struct start *s);
 
-/* ---- unnamed.c: members that the configuration does not name ---- */
-
-/* Opens the members that are in the record of the store and not in the configuration. Adds these members to
- * the disks of the start, whether present or not. Called after the configured disks were opened. */
-void start_open_unnamed(struct start *s);
-/* Removes from the start the unconfigured disks that are no longer members of the newest map. */
-void start_leave_unnamed(struct start *s);
-
-/* ---- numbers.c ---- */
-
-/* Leaves out drained disks whose own map records that they are no longer members. A start therefore succeeds
- * even if the configuration still names such disks. */
-int start_leave_drained(struct start *s);
-/* Finds the newest placement map of the present disks. The newest map is valid as a whole (M1). Returns 0 or
- * -errno. */
-int start_find_table(struct start *s);
-/* Finds the number of each disk in the newest map, and the bitmap of present disks. Returns 0 or -errno. */
-int start_find_numbers(struct start *s);
-
 /* ---- missing.c ---- */
 
 /* Returns the configured disk that is the missing member `number`. The disk is known by its UUID, or if
@@ -152,16 +133,11 @@ int start_check_missing(struct start *s);
 /* Finds the disks that are to be forgotten according to the configuration. Returns 0 or -errno. */
 int start_find_forgotten(struct start *s);
 
-/* ---- loss.c ---- */
-
-/* Recovers the present disks, and writes the number of objects and bytes that are lost with the disks to
- * forget, estimated from the contents of the present disks: a slot has about as much as another slot. Writes
- * "" if the present disks allow no estimate. Called after start_judge(); the caller frees s->quotas after
- * start_stop_all(). */
-void start_say_estimate(struct start *s, char *text, size_t len);
-
 /* ---- judge_start.c ---- */
 
+/* Opens the members that are in the record of the store and not in the configuration. Adds these members to
+ * the disks of the start, whether present or not. Called after the configured disks were opened. */
+void start_open_unnamed(struct start *s);
 /* Writes the sizes of the present disks in bytes to ret_size[], by number in the map; 0: the disk is not
  * present. */
 void start_sizes(const struct start *s, uint64_t ret_size[STORE_DISKS_MAX]);
@@ -201,8 +177,6 @@ struct disk *start_disk_at(struct start *s, int number);
 /* Makes the buckets of all disks equal to those of the metadata leader (M30), and removes foreign records.
  * Returns 0, AGAIN if a disk failed, or -errno. */
 int start_align_all(struct start *s);
-
-/* ---- align_copies.c ---- */
 
 /* Makes secondary copies that are in sync equal to the primary copies. Returns 0, AGAIN or -errno. */
 int start_align_copies(struct start *s);
