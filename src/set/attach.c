@@ -7,8 +7,6 @@
  */
 #include "set/set_int.h"
 
-#include "base/check.h"
-
 #include <errno.h>
 
 int

@@ -7,8 +7,6 @@
 #include "base/check.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /*
  * Returns the version of bucket attributes that callers get. The version contains the engine's number:

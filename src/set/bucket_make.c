@@ -7,7 +7,6 @@
 #include "base/check.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 /* ---- a change of the number of copies ---- */
 

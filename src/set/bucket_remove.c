@@ -8,7 +8,6 @@
 #include "base/check.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 /* Returns the engine that removes the bucket after engine `at`; the metadata leader removes the bucket first
  * (M38). If no engine follows, returns the number of engines or -1. */

@@ -5,7 +5,6 @@
 #include "store/key_copy.h"
 
 #include <errno.h>
-#include <string.h>
 
 void
 key_op_init(struct key_op *ko, struct set_port *p, const struct store_key *k)

@@ -25,7 +25,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 static int
 count(uint64_t bitmap)

@@ -4,8 +4,6 @@
 
 #include "base/check.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- life ---- */

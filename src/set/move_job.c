@@ -12,7 +12,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #ifndef PAUSE_NS

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* longest idle time, in ns, for which later sends may make up by exceeding the rate */
 #define PACE_AHEAD_NS (100 * NS_PER_MS)

@@ -24,7 +24,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #ifndef FEW

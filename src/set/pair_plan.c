@@ -17,7 +17,6 @@
 #include "base/check.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct plan {

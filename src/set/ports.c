@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 /* ---- one port ---- */

@@ -11,7 +11,6 @@
 #include "base/list.h"
 #include "base/mailbox.h"
 #include "ring/ring.h"
-#include "model/merge.h"
 #include "set/set.h"
 #include "store/ops.h"
 

@@ -6,7 +6,6 @@
  */
 #include "set/look.h"
 
-#include "set/map/set_rules.h"
 #include "base/buf.h"
 
 #include <errno.h>

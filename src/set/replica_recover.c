@@ -13,12 +13,10 @@
  */
 #include "set/set_int.h"
 
-#include "set/map/set_rules.h"
 #include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

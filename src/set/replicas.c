@@ -5,8 +5,6 @@
 #include "base/check.h"
 #include "base/run_clock.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 void

@@ -6,7 +6,6 @@
 #include "set/disk_names.h"
 
 #include "model/quota.h"
-#include "set/map/set_rules.h"
 #include "base/clock.h"
 
 #include <errno.h>

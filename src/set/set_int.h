@@ -27,10 +27,6 @@
 #include "set/start/start.h"
 #include "store/ops.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-
 struct set {
 	struct store base;
 	struct store_conf conf;     /* configuration of the engines, without the list of disks */

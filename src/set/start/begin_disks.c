@@ -6,7 +6,6 @@
 #include "set/map/set_rules.h"
 #include "base/check.h"
 
-#include <stdio.h>
 #include <string.h>
 
 int

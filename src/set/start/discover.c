@@ -2,10 +2,6 @@
 /* Opens the disks of a start, all in parallel, and identifies them; see start_int.h. */
 #include "set/start/start_int.h"
 
-#include "set/map/set_rules.h"
-#define LOG_MODULE "store"
-#include "base/log.h"
-
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
