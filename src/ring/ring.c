@@ -53,12 +53,6 @@ ring_new(const struct ring_params *params, struct ring **ret_ring)
 	return rc;
 }
 
-const char *
-ring_hint(int e)
-{
-	return e == -ENOMEM ? " (limit of locked memory: LimitMEMLOCK=, ulimit -l)" : "";
-}
-
 void
 ring_free(struct ring *r)
 {

@@ -13,6 +13,7 @@
 #ifndef GANTRY_RING_RING_H
 #define GANTRY_RING_RING_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -59,7 +60,11 @@ struct ring_params {
 int ring_new(const struct ring_params *params, struct ring **ret_ring);
 /* Names the limit that an operator can raise when ring_new() or ring_register_regions() returned e: a text to
  * put after strerror(-e), or "". */
-const char *ring_hint(int e);
+static inline const char *
+ring_hint(int e)
+{
+	return e == -ENOMEM ? " (limit of locked memory: LimitMEMLOCK=, ulimit -l)" : "";
+}
 /* Ends all operations in flight without their done(), and frees the ring. NULL is allowed. */
 void ring_free(struct ring *r);
 /* Returns a description of the ring in one line for the log: its flags and the operations that the kernel

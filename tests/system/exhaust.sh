@@ -139,7 +139,7 @@ if [ "$(id -u)" = 0 ] && "${bound[@]}" true 2>/dev/null; then
 		sed -i "/^  disks:/a\\    - { path: \"$more\", size: $DISK_SIZE }" "$T/gantryd.yaml"
 	done
 	format_store
-	for kib in 32 48 64 80 96 112; do [ -n "$threads" ] || refused 1 "$locked" --memlock=$((kib << 10)):$((kib << 10)) "${bound[@]}"; done
+	for kib in {32..112..8}; do [ -n "$threads" ] || refused 1 "$locked" --memlock=$((kib << 10)):$((kib << 10)) "${bound[@]}"; done
 	DAEMON_WRAP="prlimit --memlock=8388608:8388608 ${bound[*]}"
 	fresh
 	[ -n "$threads" ] || grep -q 'buffers cannot be registered with io_uring.*LimitMEMLOCK' "$T/daemon.log" || fail "memlock: not said"
