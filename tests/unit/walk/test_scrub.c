@@ -8,7 +8,7 @@
 
 #include "tests/unit/extent/harness.h"
 
-#include "set/replicas.h"
+#include "set/set_int.h"
 #include "walk/scrub.h"
 #include "tests/fake/fault_ring.h"
 #include "tests/fake/hook_clock.h"
