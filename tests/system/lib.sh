@@ -15,7 +15,7 @@
 #   S3 SCAL ADMIN    host:port of the listeners; URL_S3 URL_SCAL URL_ADMIN the same with http://
 #   DAEMON_PID       gantryd
 # What it may set before:
-#   CORES=2 DISKS=1 (or COPIES=2 of the environment: three, and buckets have two copies) DISK_SIZE=256MiB NICS=1 BUCKETS=bkt (created on every start; empty: none)
+#   CORES=2 DISKS=1 (or COPIES=2 of the environment: three, and buckets have two copies) DISK_SIZE=128MiB NICS=1 BUCKETS=bkt (created on every start; empty: none)
 #   RDMA='{ allow_special: [loopback, self] }'    the rdma section
 #   LISTEN=$'  - { ... }'                         more listeners, one yaml line each
 #   MORE=$'limits:\n  ...'                        further sections, as yaml

@@ -24,7 +24,7 @@ MORE=$(limits 60s)
 # The deadlines are short, and this is not about disks.
 [ -n "${TMPDIR:-}" ] || [ "$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1)" -lt 2500000 ] || export TMPDIR=/dev/shm
 # Once two segments are there beside the first one, no more are made, whose descriptors would be found.
-DISK_SIZE=512MiB
+DISK_SIZE=1GiB
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
 # The budget, 100 ms until a flush is given up (chan/repair.c), the linger, and a machine with other work for five seconds.  What is to
