@@ -214,25 +214,15 @@ find_upload(struct decision *d, struct model_record *ret_upload)
 	return r < 0 ? r : r > 0 && model_is_of(ret_upload->version, d->bucket.version) ? 0 : -ENOENT;
 }
 
+/* Decides a PUT of an object of this size, or (NULL) its removal. */
 static int
-decide_put(struct decision *d)
+decide_object(struct decision *d, const uint64_t *size_bytes)
 {
 	int e = find_old(d, MODEL_OBJECT);
 
 	if (e == 0)
 		e = judge_object(d);
-	d->answer->usage = usage_with(d, MODEL_OBJECT, &d->op->size_bytes);
-	return e;
-}
-
-static int
-decide_delete(struct decision *d)
-{
-	int e = find_old(d, MODEL_OBJECT);
-
-	if (e == 0)
-		e = judge_object(d);
-	d->answer->usage = usage_with(d, MODEL_OBJECT, NULL);
+	d->answer->usage = usage_with(d, MODEL_OBJECT, size_bytes);
 	return e;
 }
 
@@ -361,9 +351,9 @@ decide_key(struct decision *d)
 		return -EAGAIN;
 	switch (op->act) {
 	case MODEL_PUT:
-		return decide_put(d);
+		return decide_object(d, &op->size_bytes);
 	case MODEL_DELETE:
-		return decide_delete(d);
+		return decide_object(d, NULL);
 	case MODEL_SET_ATTRS:
 		return decide_set_attrs(d);
 	case MODEL_CREATE_UPLOAD:

@@ -111,24 +111,17 @@ fill(struct merge *m, int i)
 	uint32_t left = m->ls->max - m->given;
 	int e;
 
-	*ls = (struct store_list){ .op.done = on_filled,
-				   .bucket = m->ls->bucket,
-				   .of_uploads = m->ls->of_uploads,
-				   .prefix = m->ls->prefix,
-				   .after = m->is_first ? m->ls->after : m->name,
-				   .delimiter = m->ls->delimiter,
-				   .bucket_len = m->ls->bucket_len,
-				   .prefix_len = m->ls->prefix_len,
-				   .after_len = m->is_first ? m->ls->after_len : m->name_len,
-				   .delimiter_len = m->ls->delimiter_len,
-				   .max = left && !m->is_full ? left : 1, /* to know whether there is one */
-				   .now_ns = m->ls->now_ns,
-				   .shows_gone = m->ls->shows_gone,
-				   .entry = on_entry };
-	if (m->is_first)
-		ls->after_id = m->ls->after_id;
-	else if (m->has_upload_id)
-		ls->after_id = m->upload_id;
+	*ls = *m->ls;
+	ls->op = (struct store_op){ .done = on_filled };
+	ls->entry = on_entry;
+	ls->max = left && !m->is_full ? left : 1; /* to know whether there is one */
+	ls->slots = NULL;
+	ls->may_be_partial = false;
+	if (!m->is_first) {
+		ls->after = m->name;
+		ls->after_len = m->name_len;
+		ls->after_id = m->has_upload_id ? m->upload_id : NULL;
+	}
 	m->run[i].at = m->run[i].end = 0;
 	m->is_unsettled = true;
 	m->pending++;
