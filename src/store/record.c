@@ -2,26 +2,16 @@
 /* The file of the record of a store; see record.h. */
 #include "store/record.h"
 
+#include "base/refuse.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static int __attribute__((format(printf, 4, 5)))
-refuse(char *err, size_t err_len, int r, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, err_len, fmt, ap);
-	va_end(ap);
-	return r;
-}
 
 int
 record_read(const char *file, struct store_record *ret_record, char *err, size_t err_len)

@@ -2,24 +2,14 @@
 /* The text of the record of a store; see record.h. */
 #include "store/record.h"
 
+#include "base/refuse.h"
+
 #include <errno.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #define HEAD "gantry-store 1"
-
-static int __attribute__((format(printf, 4, 5)))
-refuse(char *err, size_t err_len, int r, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, err_len, fmt, ap);
-	va_end(ap);
-	return r;
-}
 
 const struct store_record_disk *
 record_find(const struct store_record *record, const uint8_t uuid[UUID_BYTES])
