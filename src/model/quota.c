@@ -287,7 +287,7 @@ void
 quota_gone(struct quota_book *book, int counter, struct quota_row *row)
 {
 	struct quota_part *part = &row->part[counter];
-	struct quota_change less = quota_negative(&part->used), held = quota_negative(&part->pend);
+	struct quota_change less = quota_negative(&part->sums.used), held = quota_negative(&part->sums.pend);
 
 	quota_count(book, counter, row, &less);
 	/* quota_unpend() removes the pending changes. */
@@ -310,15 +310,16 @@ quota_version(const struct quota_row *row, int counter)
 bool
 quota_concerns(struct quota_book *book, const void *name, size_t len)
 {
-	const struct quota_row *row = *quota_link_of(book, name, len);
+	const struct quota_row *row;
+	bool does;
 
-	if (row)
-		return row->has_bound || row->rule_nr;
-	for (int i = 0; i < book->rule_nr; i++) {
-		if (fits(&book->rules[i], name, len))
-			return true;
-	}
-	return false;
+	quota_lock(book);
+	row = *quota_link_of(book, name, len);
+	does = row && row->has_bound;
+	for (int i = 0; !does && i < book->rule_nr; i++)
+		does = fits(&book->rules[i], name, len);
+	quota_unlock(book);
+	return does;
 }
 
 void
@@ -332,89 +333,122 @@ quota_bound(struct quota_book *book, struct quota_row *row, const struct store_u
 
 /* ---- judging and counting ---- */
 
-bool
-quota_is_beyond(int64_t there, int64_t more, uint64_t max)
+/* Returns true if `more` bytes or objects in addition to `there` exceed max. */
+static bool
+is_beyond(int64_t there, int64_t more, uint64_t max)
 {
 	return more > 0 && there + more > 0 && (uint64_t)(there + more) > max;
 }
 
-bool
-quota_may_grow(const struct quota_change *there, const struct quota_change *c, const struct store_use *max)
+/*
+ * Compares a growth with one set of limits; and, of a reservation, all bytes in progress: those of this PUT, and of others, which may be
+ * as many as the limit. So overwriting works while as many bytes are there, and the disks hold twice the limit at most. A PUT of more
+ * bytes than the limit and than all that it may replace grows for certain.
+ */
+static bool
+may_grow(const struct quota_sums *sums, const struct quota_growth *g, const struct store_use *max)
 {
-	return !quota_is_beyond(there->objects, c->objects, max->objects) &&
-	       !quota_is_beyond(there->bytes, c->bytes, max->bytes) &&
-	       !quota_is_beyond(there->uploads, c->uploads, max->uploads);
+	struct quota_change there = sums->used;
+	int64_t others = sums->whole_bytes - g->own_bytes;
+
+	if (!g->without_pending)
+		quota_add(&there, &sums->pend);
+	if (g->reserves && (others > 0 || g->whole_bytes > there.bytes) &&
+	    is_beyond(others, g->whole_bytes, max->bytes))
+		return false;
+	if (g->reserves)
+		quota_add(&there, &sums->held);
+	return !is_beyond(there.objects, g->more.objects, max->objects) &&
+	       !is_beyond(there.bytes, g->more.bytes, max->bytes) &&
+	       !is_beyond(there.uploads, g->more.uploads, max->uploads);
 }
 
-struct quota_change
-quota_sum_of(const struct quota_book *book, int counter, const struct quota_row *row, bool pending)
+void
+quota_sums_add(struct quota_sums *to, const struct quota_sums *more)
 {
-	struct quota_change sum = { 0 };
+	quota_add(&to->used, &more->used);
+	quota_add(&to->pend, &more->pend);
+	quota_add(&to->held, &more->held);
+	to->whole_bytes += more->whole_bytes;
+}
+
+struct quota_sums
+quota_sums_of(const struct quota_book *book, int counter, const struct quota_row *row)
+{
+	struct quota_sums sums = { .whole_bytes = 0 };
 
 	for (int i = 0; i < book->counter_nr; i++) {
-		if (!RULE_QUOTA_OF_ALL && counter != QUOTA_ANY && i != counter)
-			continue;
-		quota_add(&sum, &row->part[i].used);
-		if (pending)
-			quota_add(&sum, &row->part[i].pend);
+		if (RULE_QUOTA_OF_ALL || counter == QUOTA_ANY || i == counter)
+			quota_sums_add(&sums, &row->part[i].sums);
 	}
-	return sum;
+	return sums;
 }
 
-struct quota_change
-quota_sum_of_rule(const struct quota_rule *r, bool pending)
+struct quota_sums
+quota_sums_of_rule(const struct quota_rule *r)
 {
-	struct quota_change sum = r->used;
+	struct quota_sums sums = r->sums;
 
-	sum.objects += r->buckets;
-	sum.bytes += r->doc_bytes;
-	if (pending)
-		quota_add(&sum, &r->pend);
-	return sum;
+	sums.used.objects += r->buckets;
+	sums.used.bytes += r->doc_bytes;
+	return sums;
 }
 
-int
-quota_judge(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
-	    bool pending)
+/* Compares a growth with the limits of a bucket's patterns. */
+static int
+judge_rules(struct quota_book *book, struct quota_row *row, const struct quota_growth *g)
 {
 	int e = 0;
 
-	if (row->has_bound) {
-		struct quota_change there = quota_sum_of(book, counter, row, pending);
-
-		if (!quota_may_grow(&there, c, &row->max)) {
-			row->refused++;
-			e = -EDQUOT;
-		}
-	}
 	for (int i = 0; i < row->rule_nr; i++) {
 		struct quota_rule *r = &book->rules[row->rule[i]];
-		struct quota_change there = quota_sum_of_rule(r, pending);
+		struct quota_sums sums = quota_sums_of_rule(r);
 
-		if (!quota_may_grow(&there, c, &r->max)) {
-			r->refused++;
+		if (may_grow(&sums, g, &r->max))
+			continue;
+		r->refused++;
+		e = -EDQUOT;
+	}
+	return e;
+}
+
+int
+quota_judge_growth(struct quota_book *book, int counter, struct quota_row *row, const struct quota_growth *g)
+{
+	int e = judge_rules(book, row, g);
+
+	if (row->has_bound) {
+		struct quota_sums sums = quota_sums_of(book, counter, row);
+
+		if (!may_grow(&sums, g, &row->max)) {
+			row->refused++;
 			e = -EDQUOT;
 		}
 	}
 	return e;
 }
 
-static void
-change(struct quota_book *book, struct quota_row *row, int counter, const struct quota_change *c,
-       bool pending)
+int
+quota_judge(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
+	    bool pending)
 {
-	quota_add(pending ? &row->part[counter].pend : &row->part[counter].used, c);
-	for (int i = 0; i < row->rule_nr; i++) {
-		struct quota_rule *r = &book->rules[row->rule[i]];
+	const struct quota_growth g = { .more = *c, .without_pending = !pending };
 
-		quota_add(pending ? &r->pend : &r->used, c);
-	}
+	return quota_judge_growth(book, counter, row, &g);
+}
+
+void
+quota_row_add(struct quota_book *book, int counter, struct quota_row *row, const struct quota_sums *more)
+{
+	quota_sums_add(&row->part[counter].sums, more);
+	for (int i = 0; i < row->rule_nr; i++)
+		quota_sums_add(&book->rules[row->rule[i]].sums, more);
 }
 
 void
 quota_pend(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c)
 {
-	change(book, row, counter, c, true);
+	quota_hold(book, counter, row, c);
 	note_pending(book, counter, row);
 }
 
@@ -454,7 +488,7 @@ change_docs(struct quota_book *book, struct quota_row *row, int counter, int64_t
 	ahead = quota_docs_ahead(book, row) - ahead;
 	for (int i = 0; i < row->rule_nr; i++) {
 		book->rules[row->rule[i]].doc_bytes += more;
-		book->rules[row->rule[i]].pend.bytes += ahead;
+		book->rules[row->rule[i]].sums.pend.bytes += ahead;
 	}
 }
 
@@ -468,13 +502,13 @@ quota_pend_docs(struct quota_book *book, int counter, struct quota_row *row, int
 void
 quota_hold(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c)
 {
-	change(book, row, counter, c, true);
+	quota_row_add(book, counter, row, &(struct quota_sums){ .pend = *c });
 }
 
 void
 quota_count(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c)
 {
-	change(book, row, counter, c, false);
+	quota_row_add(book, counter, row, &(struct quota_sums){ .used = *c });
 }
 
 void
@@ -497,11 +531,11 @@ quota_unpend(struct quota_book *book, int counter)
 	struct quota_row *row;
 
 	while ((row = book->counter[counter].pending) != NULL) {
-		struct quota_change less = quota_negative(&row->part[counter].pend);
+		struct quota_change less = quota_negative(&row->part[counter].sums.pend);
 
 		book->counter[counter].pending = row->part[counter].next_pending;
 		row->part[counter].is_pending = false;
-		change(book, row, counter, &less, true);
+		quota_hold(book, counter, row, &less);
 		change_docs(book, row, counter, 0, -row->part[counter].pend_docs);
 		quota_drop_row(book, row);
 	}
@@ -514,20 +548,20 @@ quota_judge_bucket(struct quota_book *book, const void *name, size_t len, uint64
 {
 	const struct quota_row *row = *quota_link_of(book, name, len);
 	/* If the row of a removed bucket remains, because of its space, it counts as a bucket already. */
-	const struct quota_change c = { .objects = !row, .bytes = (int64_t)doc_bytes };
+	const struct quota_growth g = { .more = { .objects = !row, .bytes = (int64_t)doc_bytes } };
 	int e = 0;
 
 	if (!quota_is_active(book) || (row && (row->plan_nr || quota_row_is_there(book, row))))
 		return 0;
 	for (int i = 0; i < book->rule_nr; i++) {
 		struct quota_rule *r = &book->rules[i];
-		struct quota_change there = quota_sum_of_rule(r, true);
+		struct quota_sums sums = quota_sums_of_rule(r);
 
 		if (!fits(r, name, len))
 			continue;
-		if (!row && quota_is_beyond(r->buckets, 1, r->max_buckets))
+		if (!row && is_beyond(r->buckets, 1, r->max_buckets))
 			e = -EMLINK;
-		else if (quota_may_grow(&there, &c, &r->max))
+		else if (may_grow(&sums, &g, &r->max))
 			continue;
 		else if (e == 0)
 			e = -EDQUOT;
@@ -541,20 +575,10 @@ quota_judge_docs(struct quota_book *book, int counter, struct quota_row *row, in
 		 int64_t *ret_more)
 {
 	int64_t now = quota_docs_of(book, row) + quota_docs_ahead(book, row);
-	const struct quota_change c = { .bytes = doc_bytes > now ? doc_bytes - now : 0 };
-	int e = 0;
+	const struct quota_growth g = { .more.bytes = doc_bytes > now ? doc_bytes - now : 0 };
 
-	*ret_more = c.bytes;
-	for (int i = 0; i < row->rule_nr; i++) {
-		struct quota_rule *r = &book->rules[row->rule[i]];
-		struct quota_change there = quota_sum_of_rule(r, true);
-
-		if (quota_may_grow(&there, &c, &r->max))
-			continue;
-		r->refused++;
-		e = -EDQUOT;
-	}
-	return e;
+	*ret_more = g.more.bytes;
+	return judge_rules(book, row, &g);
 }
 
 void
@@ -567,21 +591,4 @@ int64_t
 quota_docs(const struct quota_row *row, int counter)
 {
 	return row->part[counter].doc_bytes;
-}
-
-void
-quota_total(struct quota_book *book, struct store_use *ret_use)
-{
-	struct quota_change sum = { 0 };
-
-	for (size_t i = 0; i < book->slot_nr; i++) {
-		for (const struct quota_row *row = book->slots[i]; row; row = row->next) {
-			struct quota_change of = quota_sum_of(book, QUOTA_ANY, row, false);
-
-			quota_add(&sum, &of);
-		}
-	}
-	*ret_use = (struct store_use){ sum.objects > 0 ? (uint64_t)sum.objects : 0,
-				       sum.bytes > 0 ? (uint64_t)sum.bytes : 0,
-				       sum.uploads > 0 ? (uint64_t)sum.uploads : 0 };
 }

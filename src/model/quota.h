@@ -199,8 +199,6 @@ void quota_gone(struct quota_book *book, int counter, struct quota_row *row);
 void quota_total(struct quota_book *book, struct store_use *ret_use);
 /* Returns the version that was passed to quota_born(); 0: the bucket does not exist. */
 uint64_t quota_version(const struct quota_row *row, int counter);
-/* Returns true if a limit applies to a bucket of this name, also if the bucket has no struct quota_row yet. */
-bool quota_concerns(struct quota_book *book, const void *name, size_t len);
 /* Checks the limits of a bucket's patterns for documents that will have doc_bytes bytes in the counter's
  * engine. Every engine has all documents of a bucket, but a document counts only once. Returns 0, and in
  * *ret_more the growth of the documents in bytes; or -EDQUOT, which is counted as a refusal. */
@@ -268,6 +266,8 @@ int quota_reserve(struct quota_book *book, int counter, const void *name, size_t
 		  const struct quota_change *c, uint64_t whole_bytes, struct quota_hold *hold);
 /* Ends the reservation of a PUT that has ended; does nothing without a reservation. */
 void quota_end(struct quota_book *book, int counter, struct quota_hold *hold);
+/* Returns true if a limit applies to a bucket of this name, also if the bucket has no struct quota_row yet. */
+bool quota_concerns(struct quota_book *book, const void *name, size_t len);
 /* Copies the usage and the limits of a bucket. Returns 0 or -ENXIO. */
 int quota_look(struct quota_book *book, const void *name, size_t len, struct store_quota_info *ret_info);
 /* Sets the fields of st that describe a bucket's quota. */

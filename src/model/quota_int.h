@@ -1,12 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The rows and patterns of the quota ledger, for the files of quota.h: quota.c (rows, usage, documents), quota_reserve.c
- * (planned changes, reservations, removed objects with readers), quota_rules.c (patterns, lists).
+ * (planned changes, reservations, removed objects with readers), quota_rules.c (patterns, lists, totals).
  */
 #ifndef GANTRY_MODEL_QUOTA_INT_H
 #define GANTRY_MODEL_QUOTA_INT_H
 
 #include "model/quota.h"
+
+/* The usage of a bucket in one engine, or of the buckets of a pattern, and its growth. */
+struct quota_sums {
+	struct quota_change used, pend;
+	struct quota_change held; /* growth reserved by PUTs in progress */
+	/* all bytes of PUTs in progress, and of removed objects and parts that are still read */
+	int64_t whole_bytes;
+};
 
 /* The limits of a pattern, and the usage of all buckets whose names match it. */
 struct quota_rule {
@@ -15,10 +23,7 @@ struct quota_rule {
 	bool any_suffix;
 	struct store_use max;
 	uint64_t max_buckets;
-	struct quota_change used, pend; /* sums over all counters */
-	struct quota_change held;       /* growth reserved by PUTs in progress */
-	/* all bytes of PUTs in progress, and of removed objects and parts that are still read */
-	int64_t whole_bytes;
+	struct quota_sums sums; /* of all counters, without buckets and documents */
 	/* number of buckets whose names match, and bytes of the documents of these buckets */
 	int64_t buckets, doc_bytes;
 	uint64_t refused;
@@ -28,8 +33,8 @@ struct quota_rule {
 struct quota_part {
 	/* version of the bucket in the counter's engine; 0: the engine does not have the bucket */
 	uint64_t version;
-	struct quota_change used, pend, held;
-	int64_t whole_bytes, doc_bytes;
+	struct quota_sums sums;
+	int64_t doc_bytes;
 	int64_t pend_docs; /* growth of the documents by unpublished changes; counts for patterns alone */
 	struct quota_row *next_pending;
 	bool is_pending; /* true: the row is in the counter's list of pending rows */
@@ -72,23 +77,33 @@ int quota_find_rules(const struct quota_rule *rules, int nr, const char *name, s
 		     int *ret_nr);
 /* Notes whether any limit exists. */
 void quota_note_active(struct quota_book *book);
-/* Returns the usage of a bucket. counter: counter of the engine that checks a change; QUOTA_ANY: no engine
- * checks a change. */
+void quota_sums_add(struct quota_sums *to, const struct quota_sums *more);
+/* Adds to the sums of a row in a counter, and of the patterns that match its name. */
+void quota_row_add(struct quota_book *book, int counter, struct quota_row *row,
+		   const struct quota_sums *more);
+/* Returns the sums of a bucket. counter: counter of the engine that checks a change; QUOTA_ANY: no engine checks a
+ * change. */
 #define QUOTA_ANY (-1)
-struct quota_change quota_sum_of(const struct quota_book *book, int counter, const struct quota_row *row,
-				 bool pending);
-/* Returns the usage of the buckets of a pattern: the buckets count as objects, and their documents as
- * bytes. */
-struct quota_change quota_sum_of_rule(const struct quota_rule *r, bool pending);
+struct quota_sums quota_sums_of(const struct quota_book *book, int counter, const struct quota_row *row);
+/* Returns the sums of the buckets of a pattern: the buckets count as objects, and their documents as bytes. */
+struct quota_sums quota_sums_of_rule(const struct quota_rule *r);
 /* Returns the bytes of a bucket's documents. */
 int64_t quota_docs_of(const struct quota_book *book, const struct quota_row *row);
 /* Returns the growth, in bytes, of a bucket's documents by unpublished changes. Every engine stores the documents; of
  * several sizes the largest one counts. */
 int64_t quota_docs_ahead(const struct quota_book *book, const struct quota_row *row);
-/* Returns true if `more` bytes or objects in addition to `there` exceed max. */
-bool quota_is_beyond(int64_t there, int64_t more, uint64_t max);
-/* Returns true if the change c of the usage `there` keeps the limits max. */
-bool quota_may_grow(const struct quota_change *there, const struct quota_change *c,
-		    const struct store_use *max);
+
+/* A growth of the usage that is compared with limits. */
+struct quota_growth {
+	struct quota_change more;
+	bool without_pending; /* true: unpublished changes are not in the usage */
+	/* Of a reservation of a PUT: all bytes of the PUT, and those of them that are reserved already. */
+	bool reserves;
+	int64_t whole_bytes, own_bytes;
+};
+/* Compares a growth with the limits of a bucket and of its patterns. Returns 0, or -EDQUOT, which is counted as a
+ * refusal. */
+int quota_judge_growth(struct quota_book *book, int counter, struct quota_row *row,
+		       const struct quota_growth *g);
 
 #endif

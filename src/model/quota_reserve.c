@@ -2,8 +2,6 @@
 /* The quota ledger: planned changes, reservations of PUTs, removed objects with readers; see quota.h. */
 #include "model/quota_int.h"
 
-#include "model/rules.h"
-
 #include <errno.h>
 
 /* ---- planned buckets and documents ---- */
@@ -68,63 +66,7 @@ static void
 reserve(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *c,
 	int64_t whole_bytes)
 {
-	quota_add(&row->part[counter].held, c);
-	row->part[counter].whole_bytes += whole_bytes;
-	for (int i = 0; i < row->rule_nr; i++) {
-		struct quota_rule *r = &book->rules[row->rule[i]];
-
-		quota_add(&r->held, c);
-		r->whole_bytes += whole_bytes;
-	}
-}
-
-/*
- * Checks the growth of a reservation against one limit; and all bytes in progress, whole_bytes of this PUT and `others`, which may be as
- * many as the limit: so overwriting works while as many bytes are there, and the disks hold twice the limit at most.  A PUT of more bytes than
- * the limit and than all that it may replace grows for certain.
- */
-static bool
-may_reserve(struct quota_change there, const struct quota_change *held, int64_t others,
-	    const struct quota_change *more, int64_t whole_bytes, const struct store_use *max)
-{
-	if ((others > 0 || whole_bytes > there.bytes) && quota_is_beyond(others, whole_bytes, max->bytes))
-		return false;
-	quota_add(&there, held);
-	return quota_may_grow(&there, more, max);
-}
-
-static int
-judge_reserve(struct quota_book *book, int counter, struct quota_row *row, const struct quota_change *more,
-	      int64_t whole_bytes, int64_t own_bytes)
-{
-	int e = 0;
-
-	if (row->has_bound) {
-		struct quota_change held = { 0 };
-		int64_t whole = -own_bytes;
-
-		for (int i = 0; i < book->counter_nr; i++) {
-			if (!RULE_QUOTA_OF_ALL && i != counter)
-				continue;
-			quota_add(&held, &row->part[i].held);
-			whole += row->part[i].whole_bytes;
-		}
-		if (!may_reserve(quota_sum_of(book, counter, row, true), &held, whole, more, whole_bytes,
-				 &row->max)) {
-			row->refused++;
-			e = -EDQUOT;
-		}
-	}
-	for (int i = 0; i < row->rule_nr; i++) {
-		struct quota_rule *r = &book->rules[row->rule[i]];
-
-		if (!may_reserve(quota_sum_of_rule(r, true), &r->held, r->whole_bytes - own_bytes, more,
-				 whole_bytes, &r->max)) {
-			r->refused++;
-			e = -EDQUOT;
-		}
-	}
-	return e;
+	quota_row_add(book, counter, row, &(struct quota_sums){ .held = *c, .whole_bytes = whole_bytes });
 }
 
 int
@@ -133,7 +75,8 @@ quota_reserve(struct quota_book *book, int counter, const void *name, size_t len
 {
 	const struct quota_change grown = quota_of_copies(*c, hold->has_two);
 	const int64_t whole = (int64_t)whole_bytes * (1 + hold->has_two);
-	struct quota_change more = grown;
+	struct quota_growth g = { grown, .reserves = true, .whole_bytes = whole,
+				  .own_bytes = hold->whole_bytes };
 	struct quota_row *row;
 	int e = 0;
 
@@ -146,10 +89,10 @@ quota_reserve(struct quota_book *book, int counter, const void *name, size_t len
 	} else if (hold->row || row->has_bound || row->rule_nr) {
 		struct quota_change less = quota_negative(&hold->more);
 
-		quota_add(&more, &less);
-		e = judge_reserve(book, counter, row, &more, whole, hold->whole_bytes);
+		quota_add(&g.more, &less);
+		e = quota_judge_growth(book, counter, row, &g);
 		if (e == 0) {
-			reserve(book, counter, row, &more, whole - hold->whole_bytes);
+			reserve(book, counter, row, &g.more, whole - hold->whole_bytes);
 			row->user_nr += !hold->row;
 			*hold = (struct quota_hold){ hold->has_two, row, grown, whole };
 		}

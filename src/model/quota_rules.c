@@ -14,16 +14,31 @@ shown(int64_t n)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
+void
+quota_total(struct quota_book *book, struct store_use *ret_use)
+{
+	struct quota_change sum = { 0 };
+
+	for (size_t i = 0; i < book->slot_nr; i++) {
+		for (const struct quota_row *row = book->slots[i]; row; row = row->next) {
+			const struct quota_sums of = quota_sums_of(book, QUOTA_ANY, row);
+
+			quota_add(&sum, &of.used);
+		}
+	}
+	*ret_use = (struct store_use){ shown(sum.objects), shown(sum.bytes), shown(sum.uploads) };
+}
+
 static struct store_quota_info
-info_of(const char *name, size_t len, bool any_suffix, const struct quota_change *used,
-	const struct store_use *max, int64_t in_progress, uint64_t refused)
+info_of(const char *name, size_t len, bool any_suffix, const struct quota_sums *sums,
+	const struct store_use *max, uint64_t refused)
 {
 	struct store_quota_info info = {
-		.used = { shown(used->objects), shown(used->bytes), shown(used->uploads) },
+		.used = { shown(sums->used.objects), shown(sums->used.bytes), shown(sums->used.uploads) },
 		.max = *max,
 		.max_buckets = STORE_UNBOUNDED,
 		.has_bound = quota_is_bound(max),
-		.in_progress_bytes = shown(in_progress),
+		.in_progress_bytes = shown(sums->whole_bytes),
 		.refused = refused,
 	};
 
@@ -35,12 +50,9 @@ info_of(const char *name, size_t len, bool any_suffix, const struct quota_change
 static struct store_quota_info
 row_info(const struct quota_book *book, const struct quota_row *row)
 {
-	struct quota_change used = quota_sum_of(book, QUOTA_ANY, row, false);
-	int64_t in_progress = 0;
+	const struct quota_sums sums = quota_sums_of(book, QUOTA_ANY, row);
 
-	for (int i = 0; i < book->counter_nr; i++)
-		in_progress += row->part[i].whole_bytes;
-	return info_of(row->name, row->len, false, &used, &row->max, in_progress, row->refused);
+	return info_of(row->name, row->len, false, &sums, &row->max, row->refused);
 }
 
 int
@@ -91,11 +103,9 @@ quota_list(struct quota_book *book, struct store_quota_info **ret_list)
 	list = calloc((size_t)book->rule_nr + book->bound_nr + 1, sizeof *list);
 	for (int i = 0; list && i < book->rule_nr; i++) {
 		const struct quota_rule *r = &book->rules[i];
+		const struct quota_sums sums = quota_sums_of_rule(r);
 
-		const struct quota_change there = quota_sum_of_rule(r, false);
-
-		list[nr] =
-			info_of(r->name, r->len, r->any_suffix, &there, &r->max, r->whole_bytes, r->refused);
+		list[nr] = info_of(r->name, r->len, r->any_suffix, &sums, &r->max, r->refused);
 		list[nr].buckets = shown(r->buckets);
 		list[nr].max_buckets = r->max_buckets;
 		list[nr++].is_pattern = true;
@@ -202,16 +212,15 @@ fill_rules(struct quota_book *book, struct quota_rule *rules, int nr)
 	book->rule_nr = nr;
 	for (size_t s = 0; s < book->slot_nr; s++) {
 		for (const struct quota_row *row = book->slots[s]; row; row = row->next) {
+			struct quota_sums sums = quota_sums_of(book, QUOTA_ANY, row);
+
+			sums.pend.bytes += quota_docs_ahead(book, row);
 			for (int i = 0; i < row->rule_nr; i++) {
-				for (int k = 0; k < book->counter_nr; k++) {
-					quota_add(&rules[row->rule[i]].used, &row->part[k].used);
-					quota_add(&rules[row->rule[i]].pend, &row->part[k].pend);
-					quota_add(&rules[row->rule[i]].held, &row->part[k].held);
-					rules[row->rule[i]].whole_bytes += row->part[k].whole_bytes;
-				}
-				rules[row->rule[i]].buckets++;
-				rules[row->rule[i]].pend.bytes += quota_docs_ahead(book, row);
-				rules[row->rule[i]].doc_bytes += quota_docs_of(book, row) + row->plan_bytes;
+				struct quota_rule *r = &rules[row->rule[i]];
+
+				quota_sums_add(&r->sums, &sums);
+				r->buckets++;
+				r->doc_bytes += quota_docs_of(book, row) + row->plan_bytes;
 			}
 		}
 	}

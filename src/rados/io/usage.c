@@ -389,17 +389,6 @@ read_bucket(struct crowd *c, struct rbucket *rb)
 	return rb->row.shards;
 }
 
-static bool
-concerns(struct rstore *st, const char *name, size_t len)
-{
-	bool yes;
-
-	quota_lock(st->book);
-	yes = quota_concerns(st->book, name, len);
-	quota_unlock(st->book);
-	return yes;
-}
-
 static void
 read_all(struct rstore *st)
 {
@@ -410,7 +399,7 @@ read_all(struct rstore *st)
 	if (c)
 		c->st = st;
 	for (uint32_t i = 0; i < nr && !atomic_load(&st->usage.stop); i++) {
-		if (concerns(st, list[i]->name, list[i]->name_len))
+		if (quota_concerns(st->book, list[i]->name, list[i]->name_len))
 			read_bucket(c, list[i]);
 	}
 	/* Of the others some, and the next time the next ones. */
@@ -418,7 +407,7 @@ read_all(struct rstore *st)
 	for (uint32_t i = 0; i < nr && idle < IDLE_READS && !atomic_load(&st->usage.stop); i++, at++) {
 		struct rbucket *rb = list[at % nr];
 
-		if (!concerns(st, rb->name, rb->name_len))
+		if (!quota_concerns(st->book, rb->name, rb->name_len))
 			idle += read_bucket(c, rb);
 	}
 	st->usage_next = at;
@@ -521,7 +510,7 @@ on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t
 	rb = rbucket_get(t->st, name.name, key_len - 1);
 	if (rb) {
 		rbucket_release(rb);
-	} else if (!b && !concerns(t->st, name.name, key_len - 1)) {
+	} else if (!b && !quota_concerns(t->st->book, name.name, key_len - 1)) {
 		if (t->idle_shards >= IDLE_SHARDS)
 			return 0;
 		t->idle_shards += row.shards;
