@@ -152,21 +152,15 @@ is_store(rados_ioctx_t io)
 	return rados_getxattr(io, OBJECT_STORE, XATTR_FORMAT, bytes, sizeof bytes) > 0;
 }
 
-/* Makes an object that was not there, of one attribute and a map. */
-static int
-write_new(rados_ioctx_t io, const char *name, const char *xattr, const void *bytes, size_t len,
-	  const char *const *keys, const char *const *vals, const size_t *lens, size_t nr)
+/* Returns a write that makes an object that was not there, with one attribute. */
+static rados_write_op_t
+new_object(const char *xattr, const void *bytes, size_t len)
 {
 	rados_write_op_t op = rados_create_write_op();
-	int e;
 
 	rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
 	rados_write_op_setxattr(op, xattr, bytes, len);
-	if (nr)
-		rados_write_op_omap_set(op, keys, vals, lens, nr);
-	e = rados_write_op_operate(op, io, name, NULL, 0);
-	rados_release_write_op(op);
-	return e;
+	return op;
 }
 
 /* The data pool says whose it is, so that no other index takes it for its own. */
@@ -175,20 +169,19 @@ write_store(const rados_ioctx_t io[POOL_NR], const struct store_format_row *row)
 {
 	uint8_t bytes[STORE_FORMAT_BYTES];
 	uint64_t one = 1;
-	const char *keys[] = { "E", "N" }, *vals[] = { (char *)&one, (char *)&one };
-	size_t lens[] = { sizeof one, sizeof one };
-	int e = write_new(io[POOL_META], OBJECT_BUCKETS, XATTR_GENERATION, &one, sizeof one, NULL, NULL, NULL,
-			  0);
+	rados_write_op_t op;
+	int e = write_now(io[POOL_META], OBJECT_BUCKETS, new_object(XATTR_GENERATION, &one, sizeof one));
 
 	format_encode(bytes, row);
 	if (e == 0)
-		e = write_new(io[POOL_DATA], OBJECT_STORE, XATTR_FORMAT, bytes, sizeof bytes, NULL, NULL,
-			      NULL, 0);
+		e = write_now(io[POOL_DATA], OBJECT_STORE, new_object(XATTR_FORMAT, bytes, sizeof bytes));
+	if (e < 0)
+		return e;
 	/* This one is last: a store half made is no store. */
-	if (e == 0)
-		e = write_new(io[POOL_META], OBJECT_STORE, XATTR_FORMAT, bytes, sizeof bytes, keys, vals,
-			      lens, 2);
-	return e;
+	op = new_object(XATTR_FORMAT, bytes, sizeof bytes);
+	op_set(op, "E", &one, sizeof one);
+	op_set(op, "N", &one, sizeof one);
+	return write_now(io[POOL_META], OBJECT_STORE, op);
 }
 
 static int
@@ -607,8 +600,8 @@ rstore_apply(struct store_port *p, const struct store_change *c, struct store_op
 		[ACT_DELETE] = rstore_change_object,        [ACT_SET_ATTRS] = rstore_change_object,
 		[ACT_CREATE_UPLOAD] = rstore_upload_create, [ACT_ABORT_UPLOAD] = rstore_upload_close,
 		[ACT_COMPLETE] = rstore_upload_close,       [ACT_CREATE_BUCKET] = rstore_bucket_create,
-		[ACT_DELETE_BUCKET] = rstore_bucket_delete, [ACT_SET_BUCKET_ATTRS] = rstore_bucket_set_attrs,
-		[ACT_SET_QUOTA] = rstore_bucket_set_quota,
+		[ACT_DELETE_BUCKET] = rstore_bucket_delete, [ACT_SET_BUCKET_ATTRS] = rstore_bucket_set,
+		[ACT_SET_QUOTA] = rstore_bucket_set,
 	};
 
 	return c->act < sizeof apply / sizeof apply[0] ? apply[c->act](p, c, op) : -EOPNOTSUPP;

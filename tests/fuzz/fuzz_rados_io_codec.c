@@ -23,21 +23,23 @@ must_lie_inside(const void *p, size_t len)
 static void
 must_be_parts(const void *bytes, size_t len)
 {
-	static struct part parts[STORE_PART_NR_MAX];
-	uint32_t nr;
+	static struct record parts[STORE_PART_NR_MAX];
+	struct cur list = cursor(bytes, len);
+	struct record part = { 0 };
+	uint32_t nr = 0;
+	int r;
 
-	if (parts_count(bytes, len, STORE_PART_NR_MAX, parts, &nr) < 0)
-		return;
-	for (uint32_t i = 0; i < nr; i++) {
-		must(parts[i].number >= 1 && parts[i].number <= STORE_PART_NR_MAX);
-		must(!i || parts[i].number > parts[i - 1].number);
-		must_lie_inside(parts[i].attrs, parts[i].attrs_len);
-		if (parts[i].kind == REC_INLINE)
-			must_lie_inside(parts[i].inline_data, parts[i].size_bytes);
+	while ((r = part_next(&list, &part)) > 0) {
+		must(part.number >= 1 && part.number <= STORE_PART_NR_MAX);
+		must(!nr || part.number > parts[nr - 1].number);
+		must_lie_inside(part.attrs, part.attrs_len);
+		if (part.kind == REC_INLINE)
+			must_lie_inside(part.inline_data, part.size_bytes);
 		else
-			must_lie_inside(parts[i].crcs, (size_t)parts[i].crc_nr * 8);
+			must_lie_inside(part.crcs, (size_t)part.crc_nr * 8);
+		parts[nr++] = part;
 	}
-	must(nr == 0 || parts_decode(bytes, len, nr, parts) == 0);
+	must(r < 0 || parts_decode(bytes, len, nr, parts) == 0);
 }
 
 static void

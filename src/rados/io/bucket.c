@@ -19,24 +19,20 @@
 
 struct bucket_op;
 
-/* The steps of one shard; its calls follow each other. */
+/* The steps of one shard after the other; the calls of one follow each other. */
 struct gate {
 	struct call call;
-	struct page page;
+	struct scan scan;
 	struct bucket_op *bo;
-	uint32_t n;
+	uint32_t n; /* number of the shard */
+	char name[64];
 	rados_xattrs_iter_t xattrs;
 	int xattrs_rv;
-	uint64_t generation; /* the generation of the shard as read, later as set */
 };
 
 struct bucket_op {
-	struct txn txn;
+	struct txn txn;         /* key 0: the row of the bucket */
 	struct model_view view; /* removal: of the bucket, after its shards were closed */
-	struct store_del *op;
-	struct rport *port;
-	char name[STORE_BUCKET_MAX];
-	uint8_t name_len;
 	struct bucket_row row;
 	const void *attrs; /* creation: attributes, owned by the caller */
 	uint32_t attrs_len;
@@ -47,36 +43,18 @@ struct bucket_op {
 	int result;    /* of the steps: the first error */
 	int said;      /* result of the operation, while the operation is undone */
 	bool is_found; /* a shard has an object */
-	struct gate gate[];
+	struct gate gate[SHARDS_AT_ONCE];
+	uint64_t *generation; /* removal: the generations of the shards as read, later as set */
 };
 
 static void
 bucket_op_end(struct bucket_op *bo, int result)
 {
-	struct rport *p = bo->port;
-	struct store_op *op = &bo->op->op;
+	struct txn *t = &bo->txn;
 
-	quota_plan_end(p->st->book, 0, bo->name, bo->name_len, &bo->plan);
-	txn_fini(&bo->txn);
-	free(bo);
-	rop_end(p, op, result);
-}
-
-/* Begins another change of the row, after the change before has ended. */
-static void
-change_row(struct bucket_op *bo, enum txn_say (*decide)(struct txn *t), void (*over)(struct txn *t))
-{
-	txn_fini(&bo->txn);
-	memset(&bo->txn, 0, sizeof bo->txn);
-	bo->txn.decide = decide;
-	bo->txn.over = over;
-	if (table_add_key(&bo->txn, 'b', bo->name, bo->name_len) < 0) {
-		bo->txn.result = -ENOMEM;
-		bo->txn.port = bo->port;
-		over(&bo->txn);
-		return;
-	}
-	txn_start(bo->port, &bo->txn);
+	quota_plan_end(t->port->st->book, 0, t->bucket, t->bucket_len, &bo->plan);
+	free(bo->generation);
+	txn_op_end(t, result);
 }
 
 /* Returns true if the row is as this operation has set it. */
@@ -102,14 +80,23 @@ set_row(struct txn *t, const struct bucket_row *row)
 	return TXN_COMMIT;
 }
 
+/* Adds to a change of the bucket's row that another row of the bucket is set, or (value.p NULL) removed. */
+static int
+set_other_row(struct txn *t, char kind, struct bytes value)
+{
+	char key[TABLE_KEY_MAX];
+
+	table_key(key, kind, t->bucket, t->bucket_len);
+	return txn_more(t, key, t->bucket_len + 1u, value);
+}
+
 /* Removes the row, the attributes and the quota of the bucket, and sets the row by which the shards are removed later. */
 static enum txn_say
 doom(struct txn *t, const struct bucket_row *row)
 {
 	struct bucket_row doomed = *row;
-	char key[2 + STORE_BUCKET_MAX], text[RID_TEXT];
+	char key[DOOMED_KEY];
 	struct bytes value;
-	int e;
 
 	if (!bytes_new(&value, BUCKET_ROW_BYTES)) {
 		t->result = -ENOMEM;
@@ -119,24 +106,26 @@ doom(struct txn *t, const struct bucket_row *row)
 	doomed.state = BUCKET_ENDING;
 	doomed.version = t->epoch;
 	bucket_encode((uint8_t *)value.p, &doomed);
-	rid_text(text, row->uid);
-	key[0] = 'd';
-	memcpy(key + 1, text, sizeof text);
-	e = txn_more(t, key, strlen(key), value);
-	if (e == 0) {
-		struct bucket_op *bo = container_of(t, struct bucket_op, txn);
-
-		table_key(key, 'a', bo->name, bo->name_len);
-		e = txn_more(t, key, bo->name_len + 1u, (struct bytes){ 0 });
-		table_key(key, 'q', bo->name, bo->name_len);
-		if (e == 0)
-			e = txn_more(t, key, bo->name_len + 1u, (struct bytes){ 0 });
-	}
-	t->result = e;
-	if (e < 0)
+	doomed_key(key, row->uid);
+	t->result = txn_more(t, key, strlen(key), value);
+	if (t->result == 0)
+		t->result = set_other_row(t, 'a', (struct bytes){ 0 });
+	if (t->result == 0)
+		t->result = set_other_row(t, 'q', (struct bytes){ 0 });
+	if (t->result < 0)
 		return TXN_OVER;
 	txn_remove(t, 0);
 	return TXN_COMMIT;
+}
+
+/* Begins the step of the next shard. */
+static void
+next_shard(struct bucket_op *bo, struct gate *g)
+{
+	g->bo = bo;
+	g->n = bo->next++;
+	shard_name(g->name, bo->row.uid, g->n);
+	bo->step(g);
 }
 
 /* Runs a step for each shard, for up to SHARDS_AT_ONCE shards at the same time. */
@@ -149,13 +138,8 @@ each_shard(struct bucket_op *bo, void (*step)(struct gate *g), void (*all_over)(
 	bo->next = 0;
 	bo->left = bo->row.shards;
 	bo->result = 0;
-	while (bo->next < bo->row.shards && bo->next < SHARDS_AT_ONCE) {
-		struct gate *g = &bo->gate[bo->next];
-
-		g->bo = bo;
-		g->n = bo->next++;
-		step(g);
-	}
+	while (bo->next < bo->row.shards && bo->next < SHARDS_AT_ONCE)
+		next_shard(bo, &bo->gate[bo->next]);
 }
 
 static void
@@ -166,16 +150,11 @@ gate_over(struct gate *g, int result)
 	check(g->n < bo->next && bo->next <= bo->row.shards && bo->left > 0);
 	if (result < 0 && bo->result == 0)
 		bo->result = result;
-	if (bo->next < bo->row.shards) {
-		struct gate *next = &bo->gate[bo->next];
-
-		next->bo = bo;
-		next->n = bo->next++;
-		bo->left--;
-		bo->step(next);
-	} else if (--bo->left == 0) {
+	bo->left--;
+	if (bo->next < bo->row.shards)
+		next_shard(bo, g);
+	else if (!bo->left)
 		bo->all_over(bo);
-	}
 }
 
 static void
@@ -187,10 +166,7 @@ on_gate_written(struct call *c)
 static void
 gate_write(struct gate *g, rados_write_op_t op, void (*back)(struct call *c))
 {
-	char name[64];
-
-	shard_name(name, g->bo->row.uid, g->n);
-	call_write(g->bo->port, &g->call, POOL_META, name, op, 0, back);
+	call_write(g->bo->txn.port, &g->call, POOL_META, g->name, op, 0, back);
 }
 
 /* -- making -- */
@@ -224,15 +200,16 @@ static void
 on_there(struct txn *t)
 {
 	struct bucket_op *bo = container_of(t, struct bucket_op, txn);
+	struct rstore *st = t->port->st;
 	struct rbucket *rb;
 
 	/* The usage of the bucket is counted from now on; the bucket is empty. */
 	bo->row.state = BUCKET_THERE;
-	rb = t->result == 0 ? rbucket_put_in(bo->port->st, bo->name, bo->name_len, &bo->row) : NULL;
+	rb = t->result == 0 ? rbucket_put_in(st, t->bucket, t->bucket_len, &bo->row) : NULL;
 	if (rb)
 		rbucket_release(rb);
 	if (rb && bo->attrs_len)
-		usage_set_docs(bo->port->st, bo->name, bo->name_len, bo->attrs_len);
+		usage_set_docs(st, t->bucket, t->bucket_len, bo->attrs_len);
 	fault_point("bucket.made");
 	bucket_op_end(bo, t->result);
 }
@@ -263,16 +240,15 @@ on_shards_made(struct bucket_op *bo)
 	fault_point("bucket.shards_made");
 	bo->said = result_of(bo->result);
 	if (bo->result < 0)
-		change_row(bo, decide_not_made, on_undone);
+		txn_again(&bo->txn, decide_not_made, on_undone);
 	else
-		change_row(bo, decide_there, on_there);
+		txn_again(&bo->txn, decide_there, on_there);
 }
 
 /* Adds the row of the attributes to the change of the bucket's row: no reader sees either before the bucket exists. */
 static int
 add_attrs(struct txn *t, const struct bucket_op *bo)
 {
-	char key[2 + STORE_BUCKET_MAX];
 	struct bytes value;
 
 	if (!bo->attrs_len)
@@ -280,8 +256,7 @@ add_attrs(struct txn *t, const struct bucket_op *bo)
 	if (!bytes_new(&value, battrs_bytes(bo->attrs_len)))
 		return -ENOMEM;
 	battrs_encode(value.p, clock_wall_ns(), bo->attrs, bo->attrs_len);
-	table_key(key, 'a', bo->name, bo->name_len);
-	return txn_more(t, key, bo->name_len + 1u, value);
+	return set_other_row(t, 'a', value);
 }
 
 static enum txn_say
@@ -309,17 +284,13 @@ on_making(struct txn *t)
 }
 
 static struct bucket_op *
-bucket_op_new(struct rport *p, const char *name, size_t len, struct store_del *op, uint32_t shards)
+bucket_op_new(struct rport *p, const struct store_change *c)
 {
-	struct bucket_op *bo = calloc(1, sizeof *bo + shards * sizeof bo->gate[0]);
+	struct bucket_op *bo = table_op_new(p, sizeof *bo, c->key.bucket, c->key.bucket_len, 0);
 
 	if (!bo)
 		return NULL;
-	bo->port = p;
-	bo->op = op;
-	bo->name_len = (uint8_t)len;
-	memcpy(bo->name, name, len);
-	bo->row.shards = shards;
+	bo->row.version = clock_wall_ns();
 	bo->row.instance = p->st->gw.instance;
 	return bo;
 }
@@ -327,36 +298,31 @@ bucket_op_new(struct rport *p, const char *name, size_t len, struct store_del *o
 int
 rstore_bucket_create(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	const char *name = c->key.bucket;
-	size_t len = c->key.bucket_len;
-	struct rport *p = rport(sp);
+	struct rstore *st = rport(sp)->st;
 	struct bucket_op *bo;
 	int e;
 
 	/* The cluster decides how many replicas a pool has. */
 	if (c->copies > 1)
 		return -EOPNOTSUPP;
-	op->port = sp;
-	bo = bucket_op_new(p, name, len, container_of(op, struct store_del, op), p->st->index_shards);
+	bo = bucket_op_new(rport(sp), c);
 	if (!bo)
 		return -ENOMEM;
-	e = quota_plan(p->st->book, 0, name, len, true, c->attrs_len, &bo->plan);
+	e = quota_plan(st->book, 0, c->key.bucket, c->key.bucket_len, true, c->attrs_len, &bo->plan);
 	if (e == 0)
-		e = gateway_id(p->st, &bo->row.uid);
+		e = gateway_id(st, &bo->row.uid);
 	if (e < 0) {
-		quota_plan_end(p->st->book, 0, name, len, &bo->plan);
-		free(bo);
+		quota_plan_end(st->book, 0, c->key.bucket, c->key.bucket_len, &bo->plan);
+		txn_op_drop(&bo->txn);
 		return e;
 	}
-	gateway_id_over(p->st, bo->row.uid);
+	gateway_id_over(st, bo->row.uid);
 	bo->attrs = c->attrs;
 	bo->attrs_len = c->attrs_len;
+	bo->row.shards = st->index_shards;
 	bo->row.state = BUCKET_MAKING;
-	bo->row.ctime_ns = clock_wall_ns();
-	bo->row.version = bo->row.ctime_ns;
-	p->inflight++;
-	change_row(bo, decide_making, on_making);
-	return 0;
+	bo->row.ctime_ns = bo->row.version;
+	return txn_op_start(&bo->txn, op, decide_making, on_making);
 }
 
 /* -- removing -- */
@@ -365,7 +331,7 @@ static void
 on_opened(struct bucket_op *bo)
 {
 	fault_point("bucket.opened");
-	change_row(bo, decide_there, on_undone);
+	txn_again(&bo->txn, decide_there, on_undone);
 }
 
 static void open_gate(struct gate *g);
@@ -386,7 +352,7 @@ static void
 on_gone(struct txn *t)
 {
 	struct bucket_op *bo = container_of(t, struct bucket_op, txn);
-	struct rbucket *rb = rbucket_get(bo->port->st, bo->name, bo->name_len);
+	struct rbucket *rb = rbucket_get(t->port->st, t->bucket, t->bucket_len);
 
 	if (rb) {
 		if (rid_same(rb->row.uid, bo->row.uid))
@@ -394,7 +360,7 @@ on_gone(struct txn *t)
 		rbucket_release(rb);
 	}
 	fault_point("bucket.gone");
-	gateway_dirty(bo->port->st, &bo->port->st->buckets);
+	gateway_dirty(t->port->st, &t->port->st->buckets);
 	bucket_op_end(bo, t->result);
 }
 
@@ -422,33 +388,40 @@ on_closed(struct bucket_op *bo)
 	fault_point("bucket.closed");
 	bo->view = (struct model_view){ find_closed, has_any_closed };
 	if (bo->result == 0 && model_decide(&op, &bo->view, &a)) {
-		change_row(bo, decide_gone, on_gone);
+		txn_again(&bo->txn, decide_gone, on_gone);
 		return;
 	}
 	bo->said = bo->result < 0 ? result_of(bo->result) : a.result;
 	each_shard(bo, open_gate, on_opened);
 }
 
-static void
-on_gate_looked(struct page *pg)
+static int
+on_object(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
-	struct gate *g = container_of(pg, struct gate, page);
-	const char *key, *val;
-	size_t key_len, val_len;
+	return 1;
+}
 
-	if (page_next(pg, &key, &key_len, &val, &val_len))
-		g->bo->is_found = true;
-	page_end(pg);
-	gate_over(g, pg->call.result);
+static void
+on_gate_looked(struct scan *s, int e)
+{
+	struct gate *g = container_of(s, struct gate, scan);
+
+	g->bo->is_found |= e > 0;
+	gate_over(g, e);
 }
 
 static void close_gate(struct gate *g);
+
+static uint64_t *
+generation(const struct gate *g)
+{
+	return &g->bo->generation[g->n];
+}
 
 static void
 on_gate_closed(struct call *c)
 {
 	struct gate *g = container_of(c, struct gate, call);
-	char name[64];
 
 	if (c->result == -ECANCELED) {
 		close_gate(g);
@@ -459,9 +432,13 @@ on_gate_closed(struct call *c)
 		return;
 	}
 	fault_point("bucket.shard_closed");
-	g->generation = (g->generation + 1) | GENERATION_CLOSED;
-	shard_name(name, g->bo->row.uid, g->n);
-	page_read(g->bo->port, &g->page, name, NULL, "o", 1, on_gate_looked);
+	*generation(g) = (*generation(g) + 1) | GENERATION_CLOSED;
+	g->scan.object = g->name;
+	g->scan.prefix = "o";
+	g->scan.after[0] = 0;
+	g->scan.row = on_object;
+	g->scan.over = on_gate_looked;
+	scan_begin(c->port, &g->scan);
 }
 
 /* Reads the generation of the shard. */
@@ -469,44 +446,29 @@ static void
 read_gate(struct gate *g, void (*back)(struct call *c))
 {
 	rados_read_op_t op = rados_create_read_op();
-	char name[64];
 
-	shard_name(name, g->bo->row.uid, g->n);
 	g->xattrs_rv = 0;
 	rados_read_op_getxattrs(op, &g->xattrs, &g->xattrs_rv);
-	call_read(g->bo->port, &g->call, POOL_META, name, op, 0, back);
+	call_read(g->bo->txn.port, &g->call, POOL_META, g->name, op, 0, back);
 }
 
 /* Takes the generation that was read. Returns 0 or -errno. */
 static int
 take_gate(struct gate *g)
 {
-	const char *name = NULL, *val;
-	size_t len;
 	int e = g->call.result < 0 ? g->call.result : g->xattrs_rv;
 
-	while (e >= 0 && rados_getxattrs_next(g->xattrs, &name, &val, &len) == 0 && name) {
-		if (strcmp(name, XATTR_GENERATION) == 0 && len == sizeof g->generation) {
-			memcpy(&g->generation, val, len);
-			break;
-		}
-	}
-	if (e >= 0 && !name)
-		e = -EBADMSG;
+	if (e >= 0)
+		e = generation_of(g->xattrs, generation(g));
 	rados_getxattrs_end(g->xattrs);
-	return e < 0 ? e : 0;
+	return e;
 }
 
 /* Sets the generation of the shard if it is as it was found. */
 static void
-set_gate(struct gate *g, uint64_t generation, void (*back)(struct call *c))
+set_gate(struct gate *g, uint64_t becomes, void (*back)(struct call *c))
 {
-	rados_write_op_t op = rados_create_write_op();
-
-	rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ, (const char *)&g->generation,
-				sizeof g->generation);
-	rados_write_op_setxattr(op, XATTR_GENERATION, (const char *)&generation, sizeof generation);
-	gate_write(g, op, back);
+	gate_write(g, op_generation(*generation(g), becomes), back);
 }
 
 static void
@@ -518,7 +480,7 @@ on_gate_read(struct call *c)
 	if (e < 0)
 		gate_over(g, e);
 	else
-		set_gate(g, (g->generation + 1) | GENERATION_CLOSED, on_gate_closed);
+		set_gate(g, (*generation(g) + 1) | GENERATION_CLOSED, on_gate_closed);
 }
 
 static void
@@ -533,7 +495,7 @@ on_gate_read_again(struct call *c)
 	struct gate *g = container_of(c, struct gate, call);
 	int e = take_gate(g);
 
-	if (e < 0 || !(g->generation & GENERATION_CLOSED))
+	if (e < 0 || !(*generation(g) & GENERATION_CLOSED))
 		gate_over(g, e);
 	else
 		open_gate(g);
@@ -554,7 +516,7 @@ on_gate_opened(struct call *c)
 static void
 open_gate(struct gate *g)
 {
-	set_gate(g, (g->generation & ~GENERATION_CLOSED) + 1, on_gate_opened);
+	set_gate(g, (*generation(g) & ~GENERATION_CLOSED) + 1, on_gate_opened);
 }
 
 static enum txn_say
@@ -581,38 +543,27 @@ decide_ending(struct txn *t)
 static void
 on_ending(struct txn *t)
 {
-	struct bucket_op *bo = container_of(t, struct bucket_op, txn), *grown;
+	struct bucket_op *bo = container_of(t, struct bucket_op, txn);
 
 	if (t->result < 0) {
 		bucket_op_end(bo, t->result);
 		return;
 	}
 	/* The number of shards is known from the row. */
-	grown = bucket_op_new(bo->port, bo->name, bo->name_len, bo->op, bo->row.shards);
-	if (!grown) {
+	bo->generation = calloc(bo->row.shards, sizeof *bo->generation);
+	if (!bo->generation) {
 		bo->said = -ENOMEM;
-		change_row(bo, decide_there, on_undone);
+		txn_again(t, decide_there, on_undone);
 		return;
 	}
-	grown->row = bo->row;
-	txn_fini(&bo->txn);
-	free(bo);
 	fault_point("bucket.ending");
-	each_shard(grown, close_gate, on_closed);
+	each_shard(bo, close_gate, on_closed);
 }
 
 int
 rstore_bucket_delete(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	struct rport *p = rport(sp);
-	struct bucket_op *bo =
-		bucket_op_new(p, c->key.bucket, c->key.bucket_len, container_of(op, struct store_del, op), 0);
+	struct bucket_op *bo = bucket_op_new(rport(sp), c);
 
-	op->port = sp;
-	if (!bo)
-		return -ENOMEM;
-	bo->row.version = clock_wall_ns();
-	p->inflight++;
-	change_row(bo, decide_ending, on_ending);
-	return 0;
+	return bo ? txn_op_start(&bo->txn, op, decide_ending, on_ending) : -ENOMEM;
 }

@@ -120,6 +120,13 @@ shard_name(char out[64], struct rid uid, uint32_t n)
 	snprintf(out, 64, "idx.%s.%u", text, n);
 }
 
+void
+doomed_key(char key[DOOMED_KEY], struct rid uid)
+{
+	key[0] = 'd';
+	rid_text(key + 1, uid);
+}
+
 static struct rbucket *
 rbucket_new(struct rstore *st, const char *name, size_t len, const struct bucket_row *row)
 {

@@ -4,7 +4,6 @@
 
 #include "base/check.h"
 #include "base/crc64.h"
-#include "base/cursor.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -151,12 +150,16 @@ key_counter_instance(const char *k, size_t len)
 
 /* ---- values: begun, ended ---- */
 
-static void
-put_head(struct cur *c, enum value_kind kind)
+/* Begins a value of len bytes. Returns a cursor after the head. */
+static struct cur
+put_head(void *out, size_t len, enum value_kind kind)
 {
-	put_u8(c, FORMAT);
-	put_u8(c, (uint8_t)kind);
-	put_u16(c, 0);
+	struct cur c = cursor(out, len);
+
+	put_u8(&c, FORMAT);
+	put_u8(&c, (uint8_t)kind);
+	put_u16(&c, 0);
+	return c;
 }
 
 /* Opens a value whose fixed part, with the head, has so many bytes. Returns a cursor over the bytes between the
@@ -347,10 +350,9 @@ void
 record_encode(void *out, const struct record *r)
 {
 	uint16_t flags = record_flags(r);
-	struct cur c = cursor(out, record_bytes(r));
+	struct cur c = put_head(out, record_bytes(r), VALUE_RECORD);
 
 	check(r->kind >= REC_INLINE && r->kind <= REC_MAP && r->attrs_len <= STORE_ATTRS_MAX);
-	put_head(&c, VALUE_RECORD);
 	memcpy((uint8_t *)out + 2, &flags, sizeof flags);
 	record_move((struct record *)r, out, true);
 	c.p = (uint8_t *)out + RECORD_FIXED;
@@ -436,79 +438,72 @@ record_list(const struct record *r, struct store_entry *e)
 #define PART_FIXED 64
 
 static void
-part_move(struct part *r, uint8_t *p, bool puts){
+part_move(struct record *r, uint8_t *p, bool puts){
 #define PART(at) at
 #include "model/record.def"
 }
 
-size_t part_encode(void *out, const struct part *p)
+size_t part_encode(void *out, const struct record *p)
 {
-	struct record body = { .kind = p->kind,
-			       .size_bytes = p->size_bytes,
-			       .data = p->data,
-			       .inline_data = p->inline_data,
-			       .crcs = p->crcs,
-			       .crc_nr = p->crc_nr };
-	size_t n = PART_FIXED + p->attrs_len + body_bytes(&body);
+	size_t n = PART_FIXED + p->attrs_len + body_bytes(p);
 	struct cur c;
 
+	check(p->kind == REC_INLINE || p->kind == REC_DATA);
 	if (!out)
 		return n;
 	c = cursor(out, n);
-	part_move((struct part *)p, room(&c, PART_FIXED), true);
+	part_move((struct record *)p, room(&c, PART_FIXED), true);
 	put_bytes(&c, p->attrs, p->attrs_len);
-	put_body(&c, &body);
+	put_body(&c, (struct record *)p);
 	check(all_taken(&c));
 	return n;
 }
 
-static bool
-take_part(struct cur *c, struct part *ret_part)
+int
+part_next(struct cur *list, struct record *part)
 {
-	const uint8_t *fixed = take(c, PART_FIXED);
-	struct part p = { 0 };
-	struct record body = { 0 };
+	const uint8_t *fixed = list->p == list->end ? NULL : take(list, PART_FIXED);
+	struct record p = { 0 };
 
 	if (!fixed)
-		return false;
+		return list->bad ? -EBADMSG : 0;
 	part_move(&p, (uint8_t *)(uintptr_t)fixed, false);
 	if (p.attrs_len > STORE_PART_ATTRS_MAX || (p.kind != REC_INLINE && p.kind != REC_DATA) ||
-	    p.number == 0 || p.number > STORE_PART_NR_MAX)
-		return false;
-	p.attrs = take(c, p.attrs_len);
-	body.kind = p.kind;
-	body.size_bytes = p.size_bytes;
-	if (!p.attrs || !take_body(c, &body))
-		return false;
-	p.data = body.data;
-	p.inline_data = body.inline_data;
-	p.crcs = body.crcs;
-	p.crc_nr = body.crc_nr;
-	*ret_part = p;
-	return true;
+	    p.number <= part->number || p.number > STORE_PART_NR_MAX)
+		return -EBADMSG;
+	p.attrs = take(list, p.attrs_len);
+	if (!p.attrs || !take_body(list, &p))
+		return -EBADMSG;
+	*part = p;
+	return 1;
 }
 
 int
-parts_count(const void *buf, size_t len, uint32_t max, struct part *ret_parts, uint32_t *ret_nr)
+parts_decode(const void *buf, size_t len, uint32_t nr, struct record *ret_parts)
 {
 	struct cur c = cursor(buf, len);
-	uint32_t i = 0;
+	struct record part = { 0 };
 
-	for (; i < max && c.p != c.end; i++) {
-		if (!take_part(&c, &ret_parts[i]) || (i && ret_parts[i].number <= ret_parts[i - 1].number))
+	for (uint32_t i = 0; i < nr; i++) {
+		if (part_next(&c, &part) <= 0)
 			return -EBADMSG;
+		ret_parts[i] = part;
 	}
-	*ret_nr = i;
 	return all_taken(&c) ? 0 : -EBADMSG;
 }
 
-int
-parts_decode(const void *buf, size_t len, uint32_t nr, struct part *ret_parts)
+struct store_part
+part_show(const struct record *p, uint64_t off_bytes)
 {
-	uint32_t there;
-	int e = parts_count(buf, len, nr, ret_parts, &there);
-
-	return e == 0 && there != nr ? -EBADMSG : e;
+	return (struct store_part){ .number = p->number,
+				    .size_bytes = p->size_bytes,
+				    .crc64 = p->crc64,
+				    .mtime_ns = p->mtime_ns,
+				    .version = p->version,
+				    .off_bytes = off_bytes,
+				    .etag = p->etag,
+				    .attrs = p->attrs,
+				    .attrs_len = p->attrs_len };
 }
 
 /* ---- uploads ---- */
@@ -529,10 +524,9 @@ size_t upload_bytes(const struct upload *u)
 void
 upload_encode(void *out, const struct upload *u)
 {
-	struct cur c = cursor(out, upload_bytes(u));
+	struct cur c = put_head(out, upload_bytes(u), VALUE_UPLOAD);
 
 	check(u->attrs_len <= STORE_ATTRS_MAX);
-	put_head(&c, VALUE_UPLOAD);
 	upload_move((struct upload *)u, out, true);
 	c.p = (uint8_t *)out + UPLOAD_FIXED;
 	put_bytes(&c, u->attrs, u->attrs_len);
@@ -575,11 +569,9 @@ bucket_ok(const struct bucket_row *b)
 void
 bucket_encode(uint8_t out[BUCKET_ROW_BYTES], const struct bucket_row *b)
 {
-	struct cur c = cursor(out, BUCKET_ROW_BYTES);
+	struct cur c = put_head(memset(out, 0, BUCKET_ROW_BYTES), BUCKET_ROW_BYTES, VALUE_BUCKET);
 
 	check(bucket_ok(b));
-	memset(out, 0, BUCKET_ROW_BYTES);
-	put_head(&c, VALUE_BUCKET);
 	bucket_move((struct bucket_row *)b, out, true);
 	c.p = out + BUCKET_ROW_BYTES - 8;
 	put_end(&c, out);
@@ -622,10 +614,9 @@ size_t battrs_bytes(uint32_t attrs_len)
 void
 battrs_encode(void *out, uint64_t version, const void *attrs, uint32_t attrs_len)
 {
-	struct cur c = cursor(out, battrs_bytes(attrs_len));
+	struct cur c = put_head(out, battrs_bytes(attrs_len), VALUE_BATTRS);
 
 	check(attrs_len <= STORE_BUCKET_ATTRS_MAX);
-	put_head(&c, VALUE_BATTRS);
 	battrs_move(&(struct battrs){ .version = version, .attrs_len = attrs_len }, out, true);
 	c.p = (uint8_t *)out + BATTRS_FIXED;
 	put_bytes(&c, attrs, attrs_len);
@@ -656,9 +647,8 @@ void
 counter_encode(uint8_t out[COUNTER_BYTES], const struct counter *c)
 {
 	struct store_use sum = { (uint64_t)c->sum.objects, (uint64_t)c->sum.bytes, (uint64_t)c->sum.uploads };
-	struct cur cur = cursor(out, COUNTER_BYTES);
+	struct cur cur = put_head(out, COUNTER_BYTES, VALUE_COUNTER);
 
-	put_head(&cur, VALUE_COUNTER);
 	use_move(&sum, room(&cur, USE_BYTES), true);
 	put_u64(&cur, c->last);
 	put_end(&cur, out);
@@ -687,9 +677,8 @@ counter_decode(const void *buf, size_t len, struct counter *ret_counter)
 void
 bound_encode(uint8_t out[BOUND_BYTES], const struct store_use *max)
 {
-	struct cur c = cursor(out, BOUND_BYTES);
+	struct cur c = put_head(out, BOUND_BYTES, VALUE_BOUND);
 
-	put_head(&c, VALUE_BOUND);
 	use_move((struct store_use *)max, room(&c, USE_BYTES), true);
 	put_end(&c, out);
 }
@@ -716,10 +705,9 @@ garbage_bytes(uint32_t data_nr)
 void
 garbage_encode(void *out, const struct garbage_data *data, uint32_t nr, const struct rid *map)
 {
-	struct cur c = cursor(out, garbage_bytes(nr));
+	struct cur c = put_head(out, garbage_bytes(nr), VALUE_GARBAGE);
 
 	check(nr <= STORE_PART_NR_MAX && (nr > 0 || map));
-	put_head(&c, VALUE_GARBAGE);
 	put_u32(&c, map != NULL);
 	put_rid(&c, map ? *map : (struct rid){ 0 });
 	put_u32(&c, nr);
@@ -767,13 +755,11 @@ garbage_data(const struct garbage *g, uint32_t i)
 void
 gateway_encode(uint8_t out[GATEWAY_ROW_BYTES], const struct gateway_row *g)
 {
-	struct cur c = cursor(out, GATEWAY_ROW_BYTES);
+	struct cur c = put_head(memset(out, 0, GATEWAY_ROW_BYTES), GATEWAY_ROW_BYTES, VALUE_GATEWAY);
 
 	_Static_assert(4 + 5 * 8 + 3 * GATEWAY_TEXT + 4 + 8 <= GATEWAY_ROW_BYTES,
 		       "a row has room for its texts");
 	check(g->first <= g->last);
-	memset(out, 0, GATEWAY_ROW_BYTES);
-	put_head(&c, VALUE_GATEWAY);
 	put_u64(&c, g->beats);
 	put_u64(&c, g->epoch);
 	put_u64(&c, g->first);
@@ -813,9 +799,8 @@ gateway_decode(const void *buf, size_t len, struct gateway_row *ret_row)
 void
 gateway_addrs_encode(uint8_t out[GATEWAY_ADDRS_BYTES], const struct gateway_addrs *a)
 {
-	struct cur c = cursor(out, GATEWAY_ADDRS_BYTES);
+	struct cur c = put_head(out, GATEWAY_ADDRS_BYTES, VALUE_GATEWAY_ADDRS);
 
-	put_head(&c, VALUE_GATEWAY_ADDRS);
 	put_u64(&c, a->nr);
 	put_bytes(&c, a->addr, sizeof a->addr);
 	put_end(&c, out);
@@ -847,10 +832,8 @@ gateway_addrs_decode(const void *buf, size_t len, struct gateway_addrs *ret_addr
 void
 format_encode(uint8_t out[STORE_FORMAT_BYTES], const struct store_format_row *f)
 {
-	struct cur c = cursor(out, STORE_FORMAT_BYTES);
+	struct cur c = put_head(memset(out, 0, STORE_FORMAT_BYTES), STORE_FORMAT_BYTES, VALUE_FORMAT);
 
-	memset(out, 0, STORE_FORMAT_BYTES);
-	put_head(&c, VALUE_FORMAT);
 	check(f->version > 0 && f->version <= STORE_FORMAT_VERSION);
 	put_u32(&c, f->version);
 	put_bytes(&c, f->uuid, 16);

@@ -11,6 +11,7 @@
 #ifndef GANTRY_RADOS_IO_CODEC_H
 #define GANTRY_RADOS_IO_CODEC_H
 
+#include "base/cursor.h"
 #include "model/decide.h"
 #include "model/key.h"
 #include "model/quota.h"
@@ -74,13 +75,15 @@ enum rec_kind {
 #define REC_PARTS_BYTES_MAX (8u << 10) /* more parts than that go to a map */
 #endif
 
-/* A record; model/record.def describes the fields. */
+/* A record, or a part in the list of a finished object, which has a number, REC_INLINE or REC_DATA, and the fields with a
+ * place there; model/record.def describes the fields. */
 struct record {
 #define RECORD(at) at
 #define RECORD_MORE(bit, since) bit
 #define DATA(at) at
 #define LIST(at) at
 #define MAP(at) at
+#define PART(at) at
 #define VIEW 0
 #define HERE(name, type, at) type name;
 #include "model/record.def"
@@ -106,22 +109,15 @@ void record_take(struct record *r, const struct store_meta *m);
 /* Sets the fields of an entry of a list, except the name. */
 void record_list(const struct record *r, struct store_entry *e);
 
-/* One part of a finished object. */
-struct part {
-#define PART(at) at
-#define DATA(at) at
-#define HERE(name, type, at) type name; /* kind: REC_INLINE or REC_DATA */
-#include "model/record.def"
-	const void *attrs;
-	const void *inline_data;
-	const uint8_t *crcs;
-};
 /* Encodes a part as it lies in a record or map; out NULL: only counts.  Returns the bytes. */
-size_t part_encode(void *out, const struct part *p);
-/* Decodes the parts of len bytes, at most max of them. */
-int parts_count(const void *buf, size_t len, uint32_t max, struct part *ret_parts, uint32_t *ret_nr);
+size_t part_encode(void *out, const struct record *p);
+/* Decodes the next part of a list into *part, which has the part before, or zeros. Returns 1; 0: the list has ended; or
+ * -EBADMSG. */
+int part_next(struct cur *list, struct record *part);
 /* Decodes nr parts of len bytes, no more and no less. */
-int parts_decode(const void *buf, size_t len, uint32_t nr, struct part *ret_parts);
+int parts_decode(const void *buf, size_t len, uint32_t nr, struct record *ret_parts);
+/* Returns a part for the reader of a list, or of the object in which the part begins at off_bytes. */
+struct store_part part_show(const struct record *p, uint64_t off_bytes);
 
 /* ---- uploads, buckets ---- */
 

@@ -31,101 +31,56 @@ struct owner {
 struct naming {
 	struct rstore *st;
 	struct rid id;
-	bool is_named;
 	const char *shard;
 };
 
-static void
-look_at_parts(struct naming *n, const void *bytes, size_t len)
+static int
+is_it(void *cookie, const struct row_name *name)
 {
-	struct part *parts = calloc(STORE_PART_NR_MAX, sizeof *parts);
-	uint32_t nr = 0;
+	const struct naming *n = cookie;
+	char *list = NULL;
+	size_t len = 0;
+	int e;
 
-	/* Without memory, or with damage, nothing is removed. */
-	if (!parts || parts_count(bytes, len, STORE_PART_NR_MAX, parts, &nr) < 0)
-		n->is_named = true;
-	for (uint32_t i = 0; i < nr; i++)
-		n->is_named |= parts[i].kind == REC_DATA && rid_same(parts[i].data, n->id);
-	free(parts);
-}
-
-static void
-look_at_map(struct naming *n, struct rid map)
-{
-	char *bytes = NULL;
-	size_t len;
-	int e = read_map(n->st, map, &bytes, &len);
-
+	if (rid_same(name->id, n->id))
+		return 1;
+	if (!name->is_map || name->is_garbage)
+		return 0;
+	e = read_own_map(n->st->client[0].io[POOL_META], name->id, &list, &len);
 	if (e == 0)
-		look_at_parts(n, bytes, len);
-	else if (e != -ENOENT)
-		n->is_named = true;
-	free(bytes);
+		e = parts_names(list, len, false, is_it, cookie);
+	free(list);
+	/* Without memory, or with damage, nothing is removed. */
+	return e != 0 && e != -ENOENT;
 }
 
 static int
 on_record(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
-	struct naming *n = cookie;
-	struct garbage g;
-	struct record r;
-
-	if (key[0] == KEY_GARBAGE) {
-		if (garbage_decode(val, val_len, &g) < 0)
-			return -EBADMSG;
-		n->is_named |= g.has_map && rid_same(g.map, n->id);
-		for (uint32_t i = 0; i < g.data_nr; i++)
-			n->is_named |= rid_same(garbage_data(&g, i).id, n->id);
-		return 0;
-	}
-	if (record_decode(val, val_len, &r) < 0)
-		return -EBADMSG;
-	switch (r.kind) {
-	case REC_DATA:
-		n->is_named |= rid_same(r.data, n->id);
-		break;
-	case REC_PARTS:
-		look_at_parts(n, r.parts, r.parts_len);
-		break;
-	case REC_MAP:
-		n->is_named |= rid_same(r.data, n->id);
-		look_at_map(n, r.data);
-		break;
-	case REC_INLINE:
-		break;
-	}
-	return 0;
+	return row_names(key, val, val_len, is_it, cookie);
 }
 
 static int
-each_of(struct naming *n, const char *prefix,
-	int (*entry)(void *, const char *, size_t, const char *, size_t))
+each_of(struct naming *n, const char *prefix, row_fn row)
 {
-	char after[OMAP_KEY_MAX] = "";
-	int e;
-
-	do {
-		e = read_page(n->st, n->shard, prefix, after, entry, n);
-	} while (e == 1 && !n->is_named);
-	return e;
+	return each_row(n->st->client[0].io[POOL_META], n->shard, prefix, row, n);
 }
 
 static int
 on_upload(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
-	struct naming *n = cookie;
 	char prefix[OMAP_KEY_MAX];
 	struct upload u;
 
 	if (upload_decode(val, val_len, &u) < 0)
 		return -EBADMSG;
 	key_part(prefix, u.id, 0);
-	return each_of(n, prefix, on_record);
+	return each_of(cookie, prefix, on_record);
 }
 
-/* 0 with ret_named, or -errno. */
+/* 1: the id is named; 0: it is not; -errno. */
 static int
-is_named(struct rstore *st, const char *shard, const struct owner *o, struct rid id, bool *ret_named)
+is_named(struct rstore *st, const char *shard, const struct owner *o, struct rid id)
 {
 	struct naming n = { .st = st, .id = id, .shard = shard };
 	const char *nul = memchr(o->bytes, 0, o->len);
@@ -139,14 +94,11 @@ is_named(struct rstore *st, const char *shard, const struct owner *o, struct rid
 	e = each_of(&n, prefix, on_upload);
 	fault_point("dead.parts_read");
 	/* Records of longer keys begin like this, too: they are looked at for nothing. */
-	if (e >= 0) {
+	if (e == 0) {
 		key_object(prefix, key, key_len);
 		e = each_of(&n, prefix, on_record);
 	}
-	if (e >= 0)
-		e = each_of(&n, "g", on_record);
-	*ret_named = n.is_named;
-	return e < 0 ? e : 0;
+	return e == 0 ? each_of(&n, "g", on_record) : e;
 }
 
 /* ---- its shard ---- */
@@ -173,52 +125,28 @@ find_shard(struct rstore *st, const struct owner *o, char ret_name[64])
 	return e;
 }
 
-static int
-raise_generation(struct rstore *st, const char *shard)
-{
-	rados_ioctx_t io = st->client[0].io[POOL_META];
-	uint64_t was, becomes;
-	int e;
-
-	do {
-		rados_write_op_t op;
-
-		e = rados_getxattr(io, shard, XATTR_GENERATION, (char *)&was, sizeof was);
-		if (e != sizeof was)
-			return e < 0 ? e : -EBADMSG;
-		becomes = was + 1;
-		op = rados_create_write_op();
-		rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ, (const char *)&was,
-					sizeof was);
-		rados_write_op_setxattr(op, XATTR_GENERATION, (const char *)&becomes, sizeof becomes);
-		e = rados_write_op_operate(op, io, shard, NULL, 0);
-		rados_release_write_op(op);
-	} while (e == -ECANCELED);
-	return e;
-}
-
 /* ---- ids ---- */
 
 static int
 clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 {
+	rados_ioctx_t meta = st->client[0].io[POOL_META];
 	char shard[64], name[DATA_NAME];
-	bool named = false;
 	int e = find_shard(st, o, shard);
 
 	if (e == 0) {
-		e = raise_generation(st, shard);
+		e = raise_generation(meta, shard, 0);
 		fault_point("dead.raised");
 		if (e == 0)
-			e = is_named(st, shard, o, id, &named);
+			e = is_named(st, shard, o, id);
 	}
-	if ((e < 0 && e != -ENOENT) || named)
-		return e == -ENOENT ? 0 : e;
+	if (e != 0 && e != -ENOENT)
+		return e < 0 ? e : 0;
 	fault_point("dead.judged");
 	if (!is_map)
-		return remove_data(st, id, UINT64_MAX);
+		return remove_data(st, id);
 	map_name(name, id);
-	e = rados_remove(st->client[0].io[POOL_META], name);
+	e = rados_remove(meta, name);
 	return e == -ENOENT ? 0 : e;
 }
 
@@ -293,29 +221,23 @@ static int
 replace_row(struct rstore *st, const char *key, const char *val, size_t val_len, const struct bucket_row *row,
 	    bool is_doomed)
 {
-	uint8_t bytes[BUCKET_ROW_BYTES];
-	char text[RID_TEXT], doomed[2 + RID_TEXT] = "d";
-	const char *v = (const char *)bytes, *d = doomed;
-	size_t len = sizeof bytes;
 	rados_write_op_t op = rados_create_write_op();
+	char doomed[DOOMED_KEY];
+	uint8_t bytes[BUCKET_ROW_BYTES];
 	int e;
 
 	bucket_encode(bytes, row);
-	rados_write_op_omap_cmp(op, key, LIBRADOS_CMPXATTR_OP_EQ, val, val_len, NULL);
-	if (is_doomed) {
-		rid_text(text, row->uid);
-		memcpy(doomed + 1, text, sizeof text);
-		rados_write_op_omap_set(op, &d, &v, &len, 1);
-		rados_write_op_omap_rm_keys(op, &key, 1);
-	} else {
-		rados_write_op_omap_set(op, &key, &v, &len, 1);
-	}
-	e = rados_write_op_operate(op, st->client[0].io[POOL_META], OBJECT_BUCKETS, NULL, 0);
-	rados_release_write_op(op);
+	op_compare(op, key, val, val_len);
+	if (is_doomed)
+		op_remove(op, key);
+	doomed_key(doomed, row->uid);
+	op_set(op, is_doomed ? doomed : key, bytes, sizeof bytes);
+	e = write_now(st->client[0].io[POOL_META], OBJECT_BUCKETS, op);
 	return e == -ECANCELED ? 0 : e;
 }
 
-/* A removal that was not finished: the bucket is as it was. */
+/* A removal that was not finished: the bucket is as it was. Generations are raised in any case, because a gate of the dead
+ * one may be on its way. */
 static int
 open_shards(struct rstore *st, const struct bucket_row *row)
 {
@@ -323,26 +245,8 @@ open_shards(struct rstore *st, const struct bucket_row *row)
 	int e = 0;
 
 	for (uint32_t i = 0; e == 0 && i < row->shards; i++) {
-		rados_ioctx_t io = st->client[0].io[POOL_META];
-		uint64_t was, becomes;
-		rados_write_op_t op;
-
 		shard_name(name, row->uid, i);
-		e = rados_getxattr(io, name, XATTR_GENERATION, (char *)&was, sizeof was);
-		if (e != sizeof was)
-			return e < 0 ? e : -EBADMSG;
-		/* Raised in any case: a gate of the dead one may be on its way. */
-		becomes = (was & ~GENERATION_CLOSED) + 1;
-		op = rados_create_write_op();
-		rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ, (const char *)&was,
-					sizeof was);
-		rados_write_op_setxattr(op, XATTR_GENERATION, (const char *)&becomes, sizeof becomes);
-		e = rados_write_op_operate(op, io, name, NULL, 0);
-		rados_release_write_op(op);
-		if (e == -ECANCELED) {
-			e = 0;
-			i--;
-		}
+		e = raise_generation(st->client[0].io[POOL_META], name, GENERATION_CLOSED);
 	}
 	return e;
 }
@@ -375,13 +279,8 @@ static int
 clean_buckets(struct rstore *st, uint32_t instance)
 {
 	struct undone u = { st, instance };
-	char after[OMAP_KEY_MAX] = "";
-	int e;
 
-	do {
-		e = read_page(st, OBJECT_BUCKETS, "b", after, on_bucket, &u);
-	} while (e == 1);
-	return e;
+	return each_row(st->client[0].io[POOL_META], OBJECT_BUCKETS, "b", on_bucket, &u);
 }
 
 /* ---- all of it ---- */
@@ -430,7 +329,6 @@ static int
 check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
 {
 	struct blocking b = { .st = st, .addrs = a };
-	char after[OMAP_KEY_MAX] = "";
 	int e = a->nr ? 0 : -EBADMSG;
 
 	for (uint32_t i = 0; e == 0 && i < a->nr; i++) {
@@ -444,9 +342,7 @@ check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
 	}
 	if (e < 0)
 		return e;
-	do {
-		e = read_page(st, OBJECT_STORE, "i", after, on_living, &b);
-	} while (e == 1);
+	e = each_row(st->client[0].io[POOL_META], OBJECT_STORE, "i", on_living, &b);
 	if (e == 0 && b.living) {
 		log_warn("gateway %u is not put on the cluster's blocklist: %s in its row is an address of "
 			 "one that "
@@ -506,7 +402,6 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 	struct peer p = { .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
 	uint64_t nr = atomic_load(&st->gw.gateways);
 	char addrs_key[16];
-	const char *keys[] = { key, addrs_key };
 	rados_write_op_t op;
 	int e = gateway_decode(val, val_len, &p.row);
 
@@ -520,21 +415,11 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 	op = rados_create_write_op();
 	usage_forget(st, p.instance);
 	gateway_addrs_key(addrs_key, p.instance);
-	rados_write_op_omap_rm_keys(op, keys, 2);
-	e = rados_write_op_operate(op, st->client[0].io[POOL_META], OBJECT_STORE, NULL, 0);
-	rados_release_write_op(op);
-	if (e == 0)
+	op_remove(op, key);
+	op_remove(op, addrs_key);
+	if (write_now(st->client[0].io[POOL_META], OBJECT_STORE, op) == 0)
 		atomic_fetch_add(&st->gw.dead_cleaned, 1);
 	return 0;
-}
-
-static void
-clean_up_after_all(struct rstore *st)
-{
-	char after[OMAP_KEY_MAX] = "";
-
-	while (read_page(st, OBJECT_STORE, "x", after, on_dead, st) == 1) {
-	}
 }
 
 void
@@ -542,6 +427,6 @@ clean_up(struct rstore *st)
 {
 	if (atomic_load(&st->gw.is_fenced))
 		return;
-	clean_up_after_all(st);
+	each_row(st->client[0].io[POOL_META], OBJECT_STORE, "x", on_dead, st);
 	sweep(st);
 }

@@ -251,27 +251,11 @@ gateway_read_table(struct rstore *st, struct gateway_table *ret_table)
 	return e;
 }
 
-static void
-set_key(rados_write_op_t op, const char *key, const void *val, size_t len)
-{
-	const char *v = val;
-
-	rados_write_op_omap_set(op, &key, &v, &len, 1);
-}
-
-static void
-compare_key(rados_write_op_t op, const char *key, const void *val, size_t len)
-{
-	rados_write_op_omap_cmp(op, key, LIBRADOS_CMPXATTR_OP_EQ, val, len, NULL);
-}
-
+/* Changes the table of gateways. */
 static int
-operate(struct rstore *st, rados_write_op_t op, const char *object)
+operate(struct rstore *st, rados_write_op_t op)
 {
-	int e = rados_write_op_operate(op, st->client[0].io[POOL_META], object, NULL, 0);
-
-	rados_release_write_op(op);
-	return e;
+	return write_now(st->client[0].io[POOL_META], OBJECT_STORE, op);
 }
 
 /* The address of each connection, by which the cluster keeps it out when this gateway is dead: others clean up after a gateway
@@ -302,6 +286,7 @@ enter(struct rstore *st)
 	struct gateway_row row = {
 		.first = 1, .last = 1 + ID_AHEAD, .since_ns = clock_wall_ns(), .version = STORE_FORMAT_VERSION
 	};
+	rados_ioctx_t io = st->client[0].io[POOL_META];
 	uint8_t bytes[GATEWAY_ADDRS_BYTES];
 	struct gateway_addrs addrs;
 	char key[16], addrs_key[16];
@@ -314,42 +299,31 @@ enter(struct rstore *st)
 	memcpy(row.addrs, addrs.addr[0], sizeof row.addrs);
 	gateway_addrs_encode(bytes, &addrs);
 	for (int i = 0; i < START_TRIES; i++) {
-		rados_read_op_t rop = rados_create_read_op();
-		const char *keys[] = { "E", "N" };
-		rados_omap_iter_t iter;
 		rados_write_op_t op;
-		uint64_t got[2] = { 0, 0 }, next;
-		char *k, *v;
-		size_t k_len, v_len;
-		int rv = 0, n = 0;
+		uint64_t number, next;
 
-		rados_read_op_omap_get_vals_by_keys(rop, keys, 2, &iter, &rv);
-		e = rados_read_op_operate(rop, st->client[0].io[POOL_META], OBJECT_STORE, 0);
-		rados_release_read_op(rop);
-		while (e == 0 && rv == 0 && n < 2 &&
-		       rados_omap_get_next2(iter, &k, &v, &k_len, &v_len) == 0 && k && v_len == 8)
-			memcpy(&got[n++], v, 8);
-		rados_omap_get_end(iter);
-		if (e < 0 || rv < 0 || n < 2)
-			return e < 0 ? e : rv < 0 ? rv : -EBADMSG;
-		next = got[1] + 1;
-		row.epoch = got[0];
+		e = read_number(io, "E", &row.epoch);
+		if (e == 0)
+			e = read_number(io, "N", &number);
+		if (e < 0)
+			return e;
+		next = number + 1;
 		gateway_encode(gw->row, &row);
-		gateway_row_key(key, (uint32_t)got[1]);
-		gateway_addrs_key(addrs_key, (uint32_t)got[1]);
+		gateway_row_key(key, (uint32_t)number);
+		gateway_addrs_key(addrs_key, (uint32_t)number);
 		op = rados_create_write_op();
-		compare_key(op, "E", &got[0], 8);
-		compare_key(op, "N", &got[1], 8);
-		set_key(op, "N", &next, 8);
-		set_key(op, key, gw->row, GATEWAY_ROW_BYTES);
-		set_key(op, addrs_key, bytes, sizeof bytes);
-		e = operate(st, op, OBJECT_STORE);
+		op_compare(op, "E", &row.epoch, 8);
+		op_compare(op, "N", &number, 8);
+		op_set(op, "N", &next, 8);
+		op_set(op, key, gw->row, GATEWAY_ROW_BYTES);
+		op_set(op, addrs_key, bytes, sizeof bytes);
+		e = operate(st, op);
 		if (e == -ECANCELED)
 			continue;
 		if (e < 0)
 			return e;
-		gw->instance = (uint32_t)got[1];
-		atomic_store(&gw->epoch, got[0]);
+		gw->instance = (uint32_t)number;
+		atomic_store(&gw->epoch, row.epoch);
 		atomic_store(&gw->epoch_ns, clock_ns());
 		gw->first = gw->next = 1;
 		gw->last = row.last;
@@ -379,9 +353,9 @@ beat(struct rstore *st)
 	gateway_encode(bytes, &row);
 	gateway_row_key(key, gw->instance);
 	op = rados_create_write_op();
-	compare_key(op, key, gw->row, GATEWAY_ROW_BYTES);
-	set_key(op, key, bytes, sizeof bytes);
-	e = operate(st, op, OBJECT_STORE);
+	op_compare(op, key, gw->row, GATEWAY_ROW_BYTES);
+	op_set(op, key, bytes, sizeof bytes);
+	e = operate(st, op);
 	if (e == -ECANCELED || e == -ENOENT || e == -ESHUTDOWN)
 		gateway_fence(st);
 	if (e < 0)
@@ -402,7 +376,6 @@ leave(struct rstore *st)
 	struct gateway *gw = &st->gw;
 	rados_write_op_t op;
 	char key[16], addrs_key[16];
-	const char *keys[] = { key, addrs_key };
 
 	/* With something left under way it does not leave: the others clean up. */
 	if (gw->first != gw->next || atomic_load(&gw->is_fenced))
@@ -411,9 +384,10 @@ leave(struct rstore *st)
 	gateway_row_key(key, gw->instance);
 	gateway_addrs_key(addrs_key, gw->instance);
 	op = rados_create_write_op();
-	compare_key(op, key, gw->row, GATEWAY_ROW_BYTES);
-	rados_write_op_omap_rm_keys(op, keys, 2);
-	operate(st, op, OBJECT_STORE);
+	op_compare(op, key, gw->row, GATEWAY_ROW_BYTES);
+	op_remove(op, key);
+	op_remove(op, addrs_key);
+	operate(st, op);
 }
 
 /* ---- turns ---- */
@@ -431,19 +405,13 @@ advance(struct rstore *st, const struct gateway_table *t)
 			return;
 	}
 	op = rados_create_write_op();
-	compare_key(op, "E", &t->epoch, 8);
+	op_compare(op, "E", &t->epoch, 8);
 	for (uint32_t i = 0; i < t->nr; i++) {
 		gateway_row_key(key, t->peers[i].instance);
-		compare_key(op, key, t->peers[i].bytes, GATEWAY_ROW_BYTES);
+		op_compare(op, key, t->peers[i].bytes, GATEWAY_ROW_BYTES);
 	}
-	set_key(op, "E", &next, 8);
-	operate(st, op, OBJECT_STORE);
-}
-
-static void
-dead_key(char key[16], uint32_t instance)
-{
-	snprintf(key, 16, "x%010u", instance);
+	op_set(op, "E", &next, 8);
+	operate(st, op);
 }
 
 /* One that is silent is no gateway any more; its row goes on as that of a dead one, until all that it left is
@@ -453,14 +421,13 @@ declare_dead(struct rstore *st, const struct peer *p)
 {
 	rados_write_op_t op = rados_create_write_op();
 	char key[16], dead[16];
-	const char *k = key;
 
 	gateway_row_key(key, p->instance);
-	dead_key(dead, p->instance);
-	compare_key(op, key, p->bytes, GATEWAY_ROW_BYTES);
-	rados_write_op_omap_rm_keys(op, &k, 1);
-	set_key(op, dead, p->bytes, GATEWAY_ROW_BYTES);
-	if (operate(st, op, OBJECT_STORE) == 0)
+	snprintf(dead, sizeof dead, "x%010u", p->instance);
+	op_compare(op, key, p->bytes, GATEWAY_ROW_BYTES);
+	op_remove(op, key);
+	op_set(op, dead, p->bytes, GATEWAY_ROW_BYTES);
+	if (operate(st, op) == 0)
 		log_warn("gateway %u on %s is silent: it is taken for dead, and cleaned up after",
 			 p->instance, p->row.host);
 	fault_point("dead.declared");

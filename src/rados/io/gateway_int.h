@@ -13,6 +13,42 @@ struct peer {
 	uint64_t silent_ns; /* how long the row has been as it is while this gateway looked */
 };
 
+/* ---- rows.c; any thread that may wait ---- */
+
+/* Calls row() for each row whose key begins with the prefix, in order. Returns 0; -errno of a read; or the first other
+ * result of row(), with which the rows end. */
+int each_row(rados_ioctx_t io, const char *object, const char *prefix, row_fn row, void *cookie);
+/* Reads the value of a row into a buffer. Returns its length; -ENOENT: there is no such row; -EBADMSG: the value is longer
+ * than cap; or another -errno. */
+int read_value(rados_ioctx_t io, const char *object, const char *key, void *buf, size_t cap);
+/* Reads a number of the table of gateways: "E", the epoch, or "N", the number of the next gateway. Returns 0 or -errno. */
+int read_number(rados_ioctx_t io, const char *key, uint64_t *ret_number);
+/* Executes a write, and releases it. Returns the result. */
+int write_now(rados_ioctx_t io, const char *object, rados_write_op_t op);
+/* Raises the generation of a shard, without the bits `clears`. Returns 0 or -errno. */
+int raise_generation(rados_ioctx_t io, const char *shard, uint64_t clears);
+
+/* ---- names.c; any thread that may wait ---- */
+
+/* A data object id, or a map, that a row names. */
+struct row_name {
+	struct rid id;
+	uint64_t size_bytes; /* of the data */
+	uint64_t crc64;      /* CRC of the list in the map of a record that is no garbage */
+	bool is_map, is_garbage;
+};
+/* Takes a name. Returns 0, or the result with which the names end. */
+typedef int (*name_fn)(void *cookie, const struct row_name *n);
+
+/* Calls name() for each name in a row of a shard. Returns 0; -EBADMSG: the row is damaged; or a result of name(). */
+int row_names(const char *key, const char *val, size_t val_len, name_fn name, void *cookie);
+/* Calls name() for the data of each part in a list. Returns 0; -EBADMSG, without a call; or a result of name(). */
+int parts_names(const void *parts, size_t len, bool is_garbage, name_fn name, void *cookie);
+/* Reads the list of parts in a map; the caller frees the list, also after an error. Returns 0 or -errno. */
+int read_map(rados_ioctx_t meta, struct rid map, char **ret_list, size_t *ret_len);
+/* Reads the list as read_map() does, for a caller without the CRC in the record, and compares it with the CRC beside it. */
+int read_own_map(rados_ioctx_t meta, struct rid map, char **ret_list, size_t *ret_len);
+
 /* ---- gateway.c ---- */
 
 /* The table of gateways: the epoch, the number that the next gateway gets, and the rows of all gateways. */
@@ -35,18 +71,9 @@ void format_look(struct rstore *st);
 void sweep(struct rstore *st);
 /* Looks through all shards at the next sweep, for what earlier gateways left. */
 void sweep_everything_later(struct rstore *st);
-/* Removes the data objects of an id: those of so many bytes, or (UINT64_MAX) however many there are.  0 or
- * -errno. */
-int remove_data(struct rstore *st, struct rid id, uint64_t size_bytes);
-/* Reads the next page of an omap; calls entry() for each; after is where it begins, and where it ended.  1:
- * there is more; 0: there is not; -errno, that of entry() included. */
-int read_page(struct rstore *st, const char *object, const char *prefix, char after[OMAP_KEY_MAX],
-	      int (*entry)(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len),
-	      void *cookie);
-/* Reads the value of a key of an omap into a buffer.  Its length; -ENOENT: there is none; -EBADMSG: it is longer; -errno.  Any thread. */
-int read_value(rados_ioctx_t io, const char *object, const char *key, char *buf, size_t cap);
-/* Reads the list of parts that a map is; the caller frees the bytes.  0 or -errno. */
-int read_map(struct rstore *st, struct rid map, char **ret_bytes, size_t *ret_len);
+/* Removes the data objects of an id, however many there are. Returns 0 or -errno. */
+int remove_data(struct rstore *st, struct rid id);
+
 /* ---- watch.c ---- */
 
 /* Asks the monitors what operators want to know. */

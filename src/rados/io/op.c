@@ -66,15 +66,23 @@ txn_op_over(struct txn *t)
 }
 
 void
-txn_renew(struct txn *t)
+txn_again(struct txn *t, enum txn_say (*decide)(struct txn *t), void (*over)(struct txn *t))
 {
-	const struct txn kept = { .port = t->port,
-				  .op = t->op,
-				  .bucket = t->bucket,
-				  .object = t->object,
-				  .bucket_len = t->bucket_len,
-				  .object_len = t->object_len };
+	struct txn next = { .port = t->port,
+			    .op = t->op,
+			    .decide = decide,
+			    .over = over,
+			    .bucket = t->bucket,
+			    .object = t->object,
+			    .bucket_len = t->bucket_len,
+			    .object_len = t->object_len,
+			    .key_nr = t->key_nr };
 
+	for (int i = 0; i < t->key_nr; i++) {
+		next.key[i] = (struct txn_key){ .key = t->key[i].key, .len = t->key[i].len };
+		t->key[i].key = NULL;
+	}
 	txn_fini(t);
-	*t = kept;
+	*t = next;
+	txn_start(t->port, t);
 }

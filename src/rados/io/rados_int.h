@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/latency.h"
 #include "base/list.h"
+#include "base/refuse.h"
 #include "rados/io/codec.h"
 #include "rados/io/fault.h"
 #include "model/decide.h"
@@ -21,7 +22,6 @@
 
 #include <pthread.h>
 #include <rados/librados.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,18 +43,6 @@
 #define EPOCHS_KEPT 3 /* garbage is removed when the epoch is that much further (rule 2) */
 
 struct rstore;
-
-/* Writes the reason of an error. Returns e. */
-static inline int __attribute__((format(printf, 4, 5)))
-refuse(char *err, size_t err_len, int e, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, err_len, fmt, ap);
-	va_end(ap);
-	return e;
-}
 
 /* ---- cluster ---- */
 
@@ -82,6 +70,46 @@ struct pool_stats {
 	char waits_for[96];   /* the placement group that holds up the oldest operation */
 	uint64_t waits_ns;    /* as it was found then */
 };
+
+/* ---- rows of omaps ---- */
+
+/* Takes a row; the bytes are there until it returns. Returns 0: further rows are wanted; 1: no more are wanted; -errno. */
+typedef int (*row_fn)(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len);
+
+/* Adds to a write that a row is set. */
+static inline void
+op_set(rados_write_op_t op, const char *key, const void *val, size_t len)
+{
+	const char *v = val;
+
+	rados_write_op_omap_set(op, &key, &v, &len, 1);
+}
+
+/* Adds to a write that a row has a value, which is empty if there is no such row; otherwise the write is refused. */
+static inline void
+op_compare(rados_write_op_t op, const char *key, const void *val, size_t len)
+{
+	rados_write_op_omap_cmp(op, key, LIBRADOS_CMPXATTR_OP_EQ, val, len, NULL);
+}
+
+/* Adds to a write that a row is removed. */
+static inline void
+op_remove(rados_write_op_t op, const char *key)
+{
+	rados_write_op_omap_rm_keys(op, &key, 1);
+}
+
+/* Returns a write that changes the generation of a shard. */
+static inline rados_write_op_t
+op_generation(uint64_t from, uint64_t to)
+{
+	rados_write_op_t op = rados_create_write_op();
+
+	rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ, (const char *)&from,
+				sizeof from);
+	rados_write_op_setxattr(op, XATTR_GENERATION, (const char *)&to, sizeof to);
+	return op;
+}
 
 /* ---- helper.c: a thread that does something again and again ---- */
 
@@ -314,21 +342,37 @@ void data_remove(struct rport *p, struct rid id, uint64_t size_bytes, bool end_i
 /* Translates what RADOS said to what store.h says. */
 int result_of(int r);
 
-/* A page of an omap. */
-struct page {
+/* ---- rows.c: one row ---- */
+
+struct row_read {
+	struct call call;
+	rados_omap_iter_t iter; /* to be ended after the read */
+	int rv;
+};
+/* Returns an operation that reads a row. */
+rados_read_op_t row_read_op(struct row_read *rr, const char *key);
+/* Returns the result of the read: 1 with the value, which is there until the iterator is ended; 0: there is no such row;
+ * or -errno. */
+int row_read_value(struct row_read *rr, char **ret_val, size_t *ret_len);
+
+/* ---- rows.c: the rows of an object whose keys begin with a prefix ---- */
+
+struct scan {
 	struct call call;
 	rados_omap_iter_t iter;
 	int rv;
 	unsigned char more;
-	bool is_open;
-	void (*back)(struct page *pg); /* call.result: 0 or an error */
+	/* Set by the caller, who keeps object and prefix. */
+	const char *object, *prefix;
+	char after[OMAP_KEY_MAX]; /* the rows begin after this key; row() may set a higher one */
+	/* Number of rows that are wanted still, at most; one more is asked for, which shows whether there are others. */
+	uint32_t left;
+	row_fn row; /* its cookie is the scan */
+	/* Runs at the end: 0, -errno of a read, or the first other result of row(). */
+	void (*over)(struct scan *s, int e);
 };
-void page_read(struct rport *p, struct page *pg, const char *object, const char *after, const char *prefix,
-	       uint32_t max, void (*back)(struct page *pg));
-/* Gives the next entry; false: the page is over.  What it points to is there until page_end(). */
-bool page_next(struct page *pg, const char **ret_key, size_t *ret_key_len, const char **ret_val,
-	       size_t *ret_val_len);
-void page_end(struct page *pg);
+/* Begins; over() runs later, always. */
+void scan_begin(struct rport *p, struct scan *s);
 
 /* ---- shard.c: a change of the index ---- */
 
@@ -366,16 +410,14 @@ enum guess { GUESS_NEVER, GUESS_FIRST, GUESS_MADE, GUESS_OVER };
 enum txn_say { TXN_OVER, TXN_COMMIT, TXN_LATER, TXN_AGAIN };
 
 struct txn {
-	struct call call; /* of the look */
+	struct row_read look;
 	struct msg msg;   /* from the shard's queue back to the port */
 	struct txn *next; /* in the queue, or in a batch */
 	struct rport *port;
 	struct store_op *op; /* op.c: operation of the caller */
 	const void *asker;   /* of who began it */
-	rados_read_op_t read;
-	rados_omap_iter_t iter;
 	rados_xattrs_iter_t xattrs;
-	int iter_rv, xattrs_rv;
+	int xattrs_rv;
 	/* Set by whoever begins it. */
 	/* TXN_OVER: result is set; TXN_LATER: whoever said it calls txn_go_on(); TXN_AGAIN: look again. */
 	enum txn_say (*decide)(struct txn *t);
@@ -448,9 +490,11 @@ void txn_op_end(struct txn *t, int result);
 /* Frees the operation, and ends that of the caller with the result of the transaction. Used as over() by operations that
  * have nothing else to do. */
 void txn_op_over(struct txn *t);
-/* Prepares an ended transaction to begin again with the same object. */
-void txn_renew(struct txn *t);
+/* Begins an ended transaction again, with the same names and keys. */
+void txn_again(struct txn *t, enum txn_say (*decide)(struct txn *t), void (*over)(struct txn *t));
 
+/* Finds the generation of a shard among its attributes. Returns 0 or -EBADMSG. */
+int generation_of(rados_xattrs_iter_t xattrs, uint64_t *ret_generation);
 void shard_init(struct rshard *s, const char *name, struct rbucket *rb);
 void shard_fini(struct rshard *s);
 
@@ -504,6 +548,9 @@ void rbucket_release(struct rbucket *rb);
 void rbuckets_fini(struct rstore *st);
 struct rshard *rbucket_shard(struct rbucket *rb, const char *key, size_t len);
 void shard_name(char out[64], struct rid uid, uint32_t n);
+/* Writes the key, in the table of buckets, of the row that remains of a removed bucket. */
+#define DOOMED_KEY (1 + RID_TEXT)
+void doomed_key(char key[DOOMED_KEY], struct rid uid);
 
 /* ---- usage.c: what buckets hold, and quotas ---- */
 
@@ -603,7 +650,7 @@ int rstore_bucket_create(struct store_port *p, const struct store_change *c, str
 int rstore_bucket_delete(struct store_port *p, const struct store_change *c, struct store_op *op);
 int rstore_bucket_look(struct store_port *p, const struct store_look *l, struct store_op *op);
 bool rstore_bucket_was_there(struct store_port *p, const char *name, size_t len);
-int rstore_bucket_set_attrs(struct store_port *p, const struct store_change *c, struct store_op *op);
-int rstore_bucket_set_quota(struct store_port *p, const struct store_change *c, struct store_op *op);
+/* Sets the attributes or the quota. */
+int rstore_bucket_set(struct store_port *p, const struct store_change *c, struct store_op *op);
 
 #endif

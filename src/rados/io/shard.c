@@ -33,15 +33,13 @@
 #define LATE_NS (2 * NS_PER_S)
 
 struct batch {
-	struct call call;
+	struct row_read read; /* its call is that of the operation, too */
 	struct rshard *shard;
 	struct txn *riders;
 	uint32_t nr;
 	uint64_t number;
 	struct quota_change sum;    /* of what they add */
 	uint8_t row[COUNTER_BYTES]; /* of this gateway, as it sets it */
-	rados_omap_iter_t iter;     /* as it is */
-	int iter_rv;
 };
 
 void
@@ -188,7 +186,7 @@ int
 txn_garbage(struct txn *t, const struct record *old)
 {
 	struct garbage_data one = { old->data, old->size_bytes }, *data;
-	struct part *parts;
+	struct record *parts;
 	uint32_t nr = 0;
 	int e;
 
@@ -281,7 +279,7 @@ read_for(struct txn *t, const char *name, rados_read_op_t op, void (*back)(struc
 	const void *was = p->base.asker;
 
 	p->base.asker = t->asker;
-	call_read(p, &t->call, POOL_META, name, op, 0, back);
+	call_read(p, &t->look.call, POOL_META, name, op, 0, back);
 	p->base.asker = was;
 }
 
@@ -318,20 +316,18 @@ restart(struct txn *t)
 static void
 on_row(struct call *c)
 {
-	struct txn *t = container_of(c, struct txn, call);
-	char *key = NULL, *val = NULL;
-	size_t key_len, val_len;
+	struct txn *t = container_of(c, struct txn, look.call);
 	struct bucket_row row;
-	int e = c->result < 0 ? c->result : t->iter_rv;
+	char *val;
+	size_t len;
+	int e = row_read_value(&t->look, &val, &len);
 
-	if (e >= 0 && (rados_omap_get_next2(t->iter, &key, &val, &key_len, &val_len) < 0 || !key))
-		e = -ENXIO;
 	if (e >= 0)
-		e = bucket_decode(val, val_len, &row);
+		e = e > 0 ? bucket_decode(val, len, &row) : -ENXIO;
 	/* One that is being made is not there yet; one that is being removed is, until it is not. */
 	if (e >= 0 && row.state == BUCKET_MAKING)
 		e = -ENXIO;
-	rados_omap_get_end(t->iter);
+	rados_omap_get_end(t->look.iter);
 	if (e == -ENXIO) {
 		struct rbucket *gone = rbucket_get(t->port->st, t->bucket, t->bucket_len);
 
@@ -357,8 +353,6 @@ static void
 find_bucket(struct txn *t)
 {
 	char name[1 + STORE_BUCKET_MAX + 1] = "b";
-	const char *keys[1] = { name };
-	rados_read_op_t op;
 
 	t->rb = rbucket_get(t->port->st, t->bucket, t->bucket_len);
 	if (t->rb && atomic_load(&t->rb->is_doubtful)) {
@@ -371,9 +365,7 @@ find_bucket(struct txn *t)
 		return;
 	}
 	memcpy(name + 1, t->bucket, t->bucket_len);
-	op = rados_create_read_op();
-	rados_read_op_omap_get_vals_by_keys(op, keys, 1, &t->iter, &t->iter_rv);
-	read_for(t, OBJECT_BUCKETS, op, on_row);
+	read_for(t, OBJECT_BUCKETS, row_read_op(&t->look, name), on_row);
 }
 
 void
@@ -402,17 +394,16 @@ static void enqueue(struct txn *t);
 static void
 on_own_row(struct call *c)
 {
-	struct txn *t = container_of(c, struct txn, call);
-	struct rstore *st = t->port->st;
-	char *key = NULL, *val;
-	size_t key_len, val_len;
-	int e = c->result < 0 ? c->result : t->iter_rv;
+	struct txn *t = container_of(c, struct txn, look.call);
+	char *val;
+	size_t len;
+	int e = row_read_value(&t->look, &val, &len);
 
-	if (e >= 0 && (rados_omap_get_next2(t->iter, &key, &val, &key_len, &val_len) < 0 || !key)) {
-		gateway_fence(st);
+	if (e == 0) {
+		gateway_fence(t->port->st);
 		e = -ESHUTDOWN;
 	}
-	rados_omap_get_end(t->iter);
+	rados_omap_get_end(t->look.iter);
 	if (e < 0) {
 		fail(t, e);
 		return;
@@ -429,8 +420,6 @@ on_own_row(struct call *c)
 static void
 prove_alive(struct txn *t)
 {
-	rados_read_op_t op;
-	const char *k;
 	char key[16];
 
 	if (!t->object || t->generation == atomic_load(&t->shard->known)) {
@@ -438,11 +427,7 @@ prove_alive(struct txn *t)
 		return;
 	}
 	gateway_row_key(key, t->port->st->gw.instance);
-	k = key;
-	op = rados_create_read_op();
-	t->iter_rv = 0;
-	rados_read_op_omap_get_vals_by_keys(op, &k, 1, &t->iter, &t->iter_rv);
-	read_for(t, OBJECT_STORE, op, on_own_row);
+	read_for(t, OBJECT_STORE, row_read_op(&t->look, key), on_own_row);
 }
 
 /* What was remembered does not do: it is looked. */
@@ -492,25 +477,21 @@ decide(struct txn *t)
 	txn_go_on(t, t->decide(t));
 }
 
-/* 0, -ENODATA: no generation; -ENOMEM, -EBADMSG. */
-static int
-take_generation(struct txn *t)
+int
+generation_of(rados_xattrs_iter_t xattrs, uint64_t *ret_generation)
 {
-	int e = -ENODATA;
+	const char *name, *val;
+	size_t len;
 
-	for (;;) {
-		const char *name, *val;
-		size_t len;
-
-		if (rados_getxattrs_next(t->xattrs, &name, &val, &len) < 0 || !name)
-			return e;
+	while (rados_getxattrs_next(xattrs, &name, &val, &len) == 0 && name) {
 		if (strcmp(name, XATTR_GENERATION) != 0)
 			continue;
-		if (len != sizeof t->generation)
-			return -EBADMSG;
-		memcpy(&t->generation, val, len);
-		e = 0;
+		if (len != sizeof *ret_generation)
+			break;
+		memcpy(ret_generation, val, len);
+		return 0;
 	}
+	return -EBADMSG;
 }
 
 static int
@@ -521,7 +502,7 @@ take_values(struct txn *t)
 
 	for (int i = 0; i < t->key_nr; i++)
 		bytes_free(&t->key[i].old);
-	while (rados_omap_get_next2(t->iter, &key, &val, &key_len, &val_len) == 0 && key) {
+	while (rados_omap_get_next2(t->look.iter, &key, &val, &key_len, &val_len) == 0 && key) {
 		for (int i = 0; i < t->key_nr; i++) {
 			struct txn_key *k = &t->key[i];
 
@@ -549,18 +530,18 @@ note_find(struct txn *t)
 static void
 on_look(struct call *c)
 {
-	struct txn *t = container_of(c, struct txn, call);
+	struct txn *t = container_of(c, struct txn, look.call);
 	int e = c->result;
 
 	if (e >= 0)
-		e = t->iter_rv < 0 ? t->iter_rv : t->xattrs_rv < 0 ? t->xattrs_rv : 0;
+		e = t->look.rv < 0 ? t->look.rv : t->xattrs_rv < 0 ? t->xattrs_rv : 0;
 	if (e >= 0 && !t->is_brief)
-		e = take_generation(t);
+		e = generation_of(t->xattrs, &t->generation);
 	if (e >= 0)
 		e = take_values(t);
 	if (e >= 0)
 		recall_looked(t);
-	rados_omap_get_end(t->iter);
+	rados_omap_get_end(t->look.iter);
 	if (!t->is_brief)
 		rados_getxattrs_end(t->xattrs);
 	if (e >= 0 && t->is_read)
@@ -591,12 +572,12 @@ look(struct txn *t)
 		lens[i] = t->key[i].len;
 	}
 	check(t->shard && t->key_nr > 0 && t->is_pinned);
-	t->iter_rv = t->xattrs_rv = 0;
+	t->look.rv = t->xattrs_rv = 0;
 	/* Where a bucket is being removed nothing that is in it goes: to read a generation costs more than to read a value. */
 	t->is_brief = t->is_read && atomic_load_explicit(&t->rb->finds, memory_order_relaxed) == FINDS;
 	if (!t->is_brief)
 		rados_read_op_getxattrs(op, &t->xattrs, &t->xattrs_rv);
-	rados_read_op_omap_get_vals_by_keys2(op, keys, (size_t)t->key_nr, lens, &t->iter, &t->iter_rv);
+	rados_read_op_omap_get_vals_by_keys2(op, keys, (size_t)t->key_nr, lens, &t->look.iter, &t->look.rv);
 	read_for(t, t->shard->name, op, on_look);
 }
 
@@ -716,8 +697,7 @@ add_compares(rados_write_op_t op, const struct txn *t)
 		const struct txn_key *k = &t->key[i];
 
 		/* What is not there equals the empty value, and no value is empty. */
-		rados_write_op_omap_cmp2(op, k->key, LIBRADOS_CMPXATTR_OP_EQ, k->old.p ? k->old.p : "",
-					 k->len, k->old.len, NULL);
+		op_compare(op, k->key, k->old.p ? k->old.p : "", k->old.len);
 	}
 }
 
@@ -732,20 +712,12 @@ keys_new(struct keys *k, size_t max)
 {
 	k->nr = 0;
 	k->max = max;
-	k->key = malloc(max * sizeof *k->key);
-	k->val = malloc(max * sizeof *k->val);
-	k->key_len = malloc(max * sizeof *k->key_len);
-	k->val_len = malloc(max * sizeof *k->val_len);
-	check(k->key && k->val && k->key_len && k->val_len);
-}
-
-static void
-keys_free(struct keys *k)
-{
-	free(k->key);
-	free(k->val);
-	free(k->key_len);
-	free(k->val_len);
+	/* One block of memory, which begins at key. */
+	k->key = malloc(max * 2 * (sizeof *k->key + sizeof *k->key_len));
+	check(k->key);
+	k->val = k->key + max;
+	k->key_len = (size_t *)(k->val + max);
+	k->val_len = k->key_len + max;
 }
 
 static void
@@ -780,15 +752,14 @@ add_row(rados_write_op_t op, struct keys *set, struct batch *b, char key[OMAP_KE
 {
 	const struct rshard *s = b->shard;
 	struct counter is = { s->own, b->number };
-	size_t key_len = key_counter(key, b->call.port->st->gw.instance);
+	size_t key_len = key_counter(key, b->read.call.port->st->gw.instance);
 	struct bytes row = { (char *)b->row, sizeof b->row };
 
 	quota_add(&is.sum, &b->sum);
 	counter_encode(b->row, &is);
 	/* One that was damaged to another length cannot be compared. */
 	if (s->own_len <= sizeof s->own_row)
-		rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, (const char *)s->own_row, key_len,
-					 s->own_len, NULL);
+		op_compare(op, key, s->own_row, s->own_len);
 	keys_add(set, key, key_len, &row);
 }
 
@@ -814,20 +785,16 @@ ship_now(struct batch *b)
 	rados_write_op_omap_set2(op, set.key, set.val, set.key_len, set.val_len, set.nr);
 	if (removed.nr)
 		rados_write_op_omap_rm_keys2(op, removed.key, removed.key_len, removed.nr);
-	keys_free(&set);
-	keys_free(&removed);
-	call_write(b->call.port, &b->call, POOL_META, b->shard->name, op, 0, on_batch);
+	free(set.key);
+	free(removed.key);
+	call_write(b->read.call.port, &b->read.call, POOL_META, b->shard->name, op, 0, on_batch);
 	fault_point("change.sent");
 }
 
 static void
 read_row(struct batch *b, const char *object, const char *key, void (*back)(struct call *c))
 {
-	rados_read_op_t op = rados_create_read_op();
-
-	b->iter_rv = 0;
-	rados_read_op_omap_get_vals_by_keys(op, &key, 1, &b->iter, &b->iter_rv);
-	call_read(b->call.port, &b->call, POOL_META, object, op, 0, back);
+	call_read(b->read.call.port, &b->read.call, POOL_META, object, row_read_op(&b->read, key), 0, back);
 }
 
 static void
@@ -835,23 +802,8 @@ read_own(struct batch *b, void (*back)(struct call *c))
 {
 	char key[OMAP_KEY_MAX];
 
-	key_counter(key, b->call.port->st->gw.instance);
+	key_counter(key, b->read.call.port->st->gw.instance);
 	read_row(b, b->shard->name, key, back);
-}
-
-/* What read_row() brought: 0, or -errno; *ret_val NULL: there is no such row.  It is there until the iterator is ended. */
-static int
-row_read(struct batch *b, char **ret_val, size_t *ret_len)
-{
-	char *key = NULL;
-	size_t key_len;
-	int e = b->call.result < 0 ? b->call.result : b->iter_rv;
-
-	if (e >= 0 && rados_omap_get_next2(b->iter, &key, ret_val, &key_len, ret_len) < 0)
-		e = -EIO;
-	if (e < 0 || !key)
-		*ret_val = NULL;
-	return e < 0 ? e : 0;
 }
 
 static void settle(struct batch *b, int result);
@@ -869,7 +821,7 @@ static void on_own(struct call *c);
 static void
 on_row_made(struct call *c)
 {
-	struct batch *b = container_of(c, struct batch, call);
+	struct batch *b = container_of(c, struct batch, read.call);
 
 	/* Made or not: it is there. */
 	if (c->result >= 0 || c->result == -ECANCELED)
@@ -885,30 +837,29 @@ make_row(struct batch *b)
 	rados_write_op_t op = rados_create_write_op();
 	const struct counter nothing = { 0 };
 	char key[OMAP_KEY_MAX];
-	const char *k = key, *row = (const char *)b->row;
-	size_t key_len = key_counter(key, b->call.port->st->gw.instance), row_len = sizeof b->row;
 
+	key_counter(key, b->read.call.port->st->gw.instance);
 	counter_encode(b->row, &nothing);
 	rados_write_op_assert_exists(op);
-	rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, "", key_len, 0, NULL);
-	rados_write_op_omap_set2(op, &k, &row, &key_len, &row_len, 1);
-	call_write(b->call.port, &b->call, POOL_META, b->shard->name, op, 0, on_row_made);
+	op_compare(op, key, "", 0);
+	op_set(op, key, b->row, sizeof b->row);
+	call_write(b->read.call.port, &b->read.call, POOL_META, b->shard->name, op, 0, on_row_made);
 }
 
 static void
 on_own(struct call *c)
 {
-	struct batch *b = container_of(c, struct batch, call);
+	struct batch *b = container_of(c, struct batch, read.call);
 	char *val;
-	size_t len = 0;
-	int e = row_read(b, &val, &len);
+	size_t len;
+	int e = row_read_value(&b->read, &val, &len);
 
-	if (e == 0 && val)
+	if (e > 0)
 		take_own(b, val, len);
-	rados_omap_get_end(b->iter);
+	rados_omap_get_end(b->read.iter);
 	if (e < 0)
 		settle(b, e);
-	else if (val)
+	else if (e > 0)
 		ship_now(b);
 	else
 		make_row(b);
@@ -923,7 +874,7 @@ ship(struct rport *p, struct rshard *s, struct txn *riders, uint32_t nr)
 	check(b && riders && nr > 0 && s->is_busy);
 	/* It is for all of them: nobody gives it up alone. */
 	p->base.asker = NULL;
-	b->call.port = p;
+	b->read.call.port = p;
 	b->shard = s;
 	b->riders = riders;
 	b->nr = nr;
@@ -1049,7 +1000,7 @@ static void
 settle(struct batch *b, int result)
 {
 	struct rshard *s = b->shard;
-	struct rport *p = b->call.port;
+	struct rport *p = b->read.call.port;
 	struct txn *riders = NULL;
 	uint32_t nr = 0;
 
@@ -1091,20 +1042,20 @@ static void on_fate(struct call *c);
 static void
 on_alive(struct call *c)
 {
-	struct batch *b = container_of(c, struct batch, call);
+	struct batch *b = container_of(c, struct batch, read.call);
 	char *val;
 	size_t len;
-	int e = row_read(b, &val, &len);
+	int e = row_read_value(&b->read, &val, &len);
 
-	rados_omap_get_end(b->iter);
+	rados_omap_get_end(b->read.iter);
 	if (e == -ETIMEDOUT) {
 		read_own(b, on_fate);
 		return;
 	}
-	if (e == 0 && !val)
+	if (e == 0)
 		gateway_fence(c->port->st);
 	b->shard->is_own_unsure = true;
-	settle(b, e == 0 && val ? -ECANCELED : -ESHUTDOWN);
+	settle(b, e > 0 ? -ECANCELED : -ESHUTDOWN);
 }
 
 /*
@@ -1114,21 +1065,21 @@ on_alive(struct call *c)
 static void
 on_fate(struct call *c)
 {
-	struct batch *b = container_of(c, struct batch, call);
+	struct batch *b = container_of(c, struct batch, read.call);
 	struct counter row;
 	char *val, key[16];
 	size_t len;
-	int e = row_read(b, &val, &len);
+	int e = row_read_value(&b->read, &val, &len);
 
-	if (e == 0 && val && counter_decode(val, len, &row) == 0)
-		e = row.last == b->number ? 0 : -ECANCELED;
-	else if (e == 0 && val)
-		e = -ESHUTDOWN; /* it is damaged */
-	else if (e == 0)
+	if (e == 0)
 		e = -ENODATA;
+	else if (e > 0 && counter_decode(val, len, &row) == 0)
+		e = row.last == b->number ? 0 : -ECANCELED;
+	else if (e > 0)
+		e = -ESHUTDOWN; /* it is damaged */
 	if (e == -ECANCELED || e == -ESHUTDOWN)
 		take_own(b, val, len);
-	rados_omap_get_end(b->iter);
+	rados_omap_get_end(b->read.iter);
 	switch (e) {
 	case 0:
 	case -ECANCELED:
@@ -1151,7 +1102,7 @@ on_fate(struct call *c)
 static void
 on_batch(struct call *c)
 {
-	struct batch *b = container_of(c, struct batch, call);
+	struct batch *b = container_of(c, struct batch, read.call);
 
 	/* As what is sent again is judged by who does not know it any more. */
 	if (c->result >= 0 && fault_asked("change.forgotten")) {

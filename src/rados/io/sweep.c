@@ -11,7 +11,6 @@
 #include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/crc64.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -25,167 +24,16 @@
 
 /* ---- data objects ---- */
 
-int
-remove_data(struct rstore *st, struct rid id, uint64_t size_bytes)
-{
-	uint64_t each = st->gw.format.object_bytes;
-	uint64_t nr = size_bytes == UINT64_MAX ? UINT64_MAX : (size_bytes + each - 1) / each;
-	rados_ioctx_t io = st->client[0].io[POOL_DATA];
-	uint64_t n = 0, missing = 0;
-	int e = 0;
-
-	while (e == 0 && n < nr && missing < (nr == UINT64_MAX ? GAP_MAX : UINT64_MAX)) {
-		rados_completion_t comp[REMOVE_AT_ONCE];
-		int sent = 0;
-
-		for (; sent < REMOVE_AT_ONCE && n < nr && e == 0; n++) {
-			char name[DATA_NAME];
-
-			data_name(name, id, (uint32_t)n);
-			e = rados_aio_create_completion2(NULL, NULL, &comp[sent]);
-			if (e == 0)
-				e = rados_aio_remove(io, name, comp[sent++]);
-		}
-		for (int i = 0; i < sent; i++) {
-			int r;
-
-			rados_aio_wait_for_complete(comp[i]);
-			r = rados_aio_get_return_value(comp[i]);
-			rados_aio_release(comp[i]);
-			missing = r == -ENOENT ? missing + 1 : 0;
-			if (r < 0 && r != -ENOENT && e == 0)
-				e = r;
-		}
-	}
-	return e;
-}
-
-/* ---- pages ---- */
-
-int
-read_page(struct rstore *st, const char *object, const char *prefix, char after[OMAP_KEY_MAX],
-	  int (*entry)(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len),
-	  void *cookie)
-{
-	rados_read_op_t op = rados_create_read_op();
-	rados_omap_iter_t iter;
-	unsigned char more = 0;
-	char *key, *val;
-	size_t key_len, val_len;
-	int rv = 0, e;
-
-	rados_read_op_omap_get_vals2(op, after, prefix, OMAP_PAGE, &iter, &more, &rv);
-	e = rados_read_op_operate(op, st->client[0].io[POOL_META], object, 0);
-	e = e < 0 ? e : rv;
-	rados_release_read_op(op);
-	while (e >= 0 && rados_omap_get_next2(iter, &key, &val, &key_len, &val_len) == 0 && key) {
-		if (key_len >= OMAP_KEY_MAX) {
-			e = -EBADMSG;
-			break;
-		}
-		e = entry(cookie, key, key_len, val, val_len);
-		memcpy(after, key, key_len);
-		after[key_len] = 0;
-	}
-	rados_omap_get_end(iter);
-	return e < 0 ? e : more;
-}
-
-int
-read_value(rados_ioctx_t io, const char *object, const char *key, char *buf, size_t cap)
-{
-	rados_read_op_t op = rados_create_read_op();
-	char *k = NULL, *v = NULL;
-	size_t k_len, v_len = 0;
-	rados_omap_iter_t iter;
-	int rv = 0, e;
-
-	rados_read_op_omap_get_vals_by_keys(op, &key, 1, &iter, &rv);
-	e = rados_read_op_operate(op, io, object, 0);
-	e = e < 0 ? e : rv;
-	rados_release_read_op(op);
-	if (e == 0 && (rados_omap_get_next2(iter, &k, &v, &k_len, &v_len) < 0 || !k))
-		e = -ENOENT;
-	if (e == 0 && v_len > cap)
-		e = -EBADMSG;
-	if (e == 0)
-		memcpy(buf, v, v_len);
-	rados_omap_get_end(iter);
-	return e < 0 ? e : (int)v_len;
-}
-
-/* ---- garbage ---- */
-
-int
-read_map(struct rstore *st, struct rid map, char **ret_bytes, size_t *ret_len)
-{
-	char name[DATA_NAME];
-	uint64_t size, crc;
-	time_t mtime;
-	int e;
-
-	map_name(name, map);
-	e = rados_stat(st->client[0].io[POOL_META], name, &size, &mtime);
-	if (e < 0)
-		return e;
-	*ret_bytes = malloc(size + 1);
-	if (!*ret_bytes)
-		return -ENOMEM;
-	e = rados_read(st->client[0].io[POOL_META], name, *ret_bytes, size, 0);
-	*ret_len = e < 0 ? 0 : (size_t)e;
-	if (e < 0)
-		return e;
-	/* Damaged, it can name what belongs to others.  Those of former versions have none. */
-	e = rados_getxattr(st->client[0].io[POOL_META], name, XATTR_CRC, (char *)&crc, sizeof crc);
-	if (e == sizeof crc)
-		return crc64_nvme(0, *ret_bytes, *ret_len) == crc ? 0 : -EBADMSG;
-	return e == -ENODATA ? 0 : e < 0 ? e : -EBADMSG;
-}
-
-/* The data of the parts that a map lists, and then it. */
-static int
-remove_map(struct rstore *st, struct rid map)
-{
-	struct part *parts = NULL;
-	char *bytes = NULL, name[DATA_NAME], remedy[128];
-	size_t len = 0;
-	uint32_t nr = 0;
-	int e = read_map(st, map, &bytes, &len);
-
-	if (e == -ENOENT)
-		return 0;
-	if (e == 0)
-		e = (parts = calloc(STORE_PART_NR_MAX, sizeof *parts)) ? 0 : -ENOMEM;
-	/* How many there are stands in the record, which is gone: as many as there are bytes for. */
-	if (e == 0)
-		e = parts_count(bytes, len, STORE_PART_NR_MAX, parts, &nr);
-	for (uint32_t i = 0; e == 0 && i < nr; i++) {
-		if (parts[i].kind == REC_DATA)
-			e = remove_data(st, parts[i].data, parts[i].size_bytes);
-	}
-	free(parts);
-	free(bytes);
-	map_name(name, map);
-	advice_first(remedy, sizeof remedy, ADVICE_PARTS_DAMAGED, NULL);
-	if (e == -EBADMSG)
-		log_error("the list of parts %s is damaged: the parts' data stays: %s", name, remedy);
-	else if (e < 0)
-		return e;
-	fault_point("sweep.map_parts");
-	e = rados_remove(st->client[0].io[POOL_META], name);
-	return e == -ENOENT ? 0 : e;
-}
-
 struct sweeping {
 	struct rstore *st;
 	const char *object;
-	bool is_left;  /* garbage that is too young */
-	bool is_there; /* any */
+	bool is_left; /* removed buckets that are too young */
 	/* Removals under way, and the rows that are to go when all of them are over. */
 	rados_completion_t comp[REMOVE_AT_ONCE];
 	char *row[ROWS_AT_ONCE];
 	int comp_nr, row_nr;
-	int error; /* the first */
+	uint32_t missing; /* objects in a row that were not there */
+	int error;        /* the first */
 };
 
 static void
@@ -197,6 +45,7 @@ removals_over(struct sweeping *s)
 		rados_aio_wait_for_complete(s->comp[i]);
 		r = rados_aio_get_return_value(s->comp[i]);
 		rados_aio_release(s->comp[i]);
+		s->missing = r == -ENOENT ? s->missing + 1 : 0;
 		if (r < 0 && r != -ENOENT && s->error == 0)
 			s->error = r;
 	}
@@ -204,41 +53,78 @@ removals_over(struct sweeping *s)
 }
 
 static void
-remove_some(struct sweeping *s, struct garbage_data d)
+remove_object(struct sweeping *s, struct rid id, uint32_t n)
 {
-	uint64_t each = s->st->gw.format.object_bytes, nr = (d.size_bytes + each - 1) / each;
+	rados_completion_t *comp = &s->comp[s->comp_nr];
 	char name[DATA_NAME];
 
-	for (uint64_t n = 0; n < nr && s->error == 0; n++) {
-		rados_completion_t *comp = &s->comp[s->comp_nr];
-
-		check(s->comp_nr < REMOVE_AT_ONCE);
-		data_name(name, d.id, (uint32_t)n);
-		s->error = rados_aio_create_completion2(NULL, NULL, comp);
-		if (s->error == 0) {
-			s->error = rados_aio_remove(s->st->client[0].io[POOL_DATA], name, *comp);
-			if (s->error == 0)
-				s->comp_nr++;
-			else
-				rados_aio_release(*comp);
-		}
-		if (s->comp_nr == REMOVE_AT_ONCE)
-			removals_over(s);
+	check(s->comp_nr < REMOVE_AT_ONCE);
+	data_name(name, id, n);
+	s->error = rados_aio_create_completion2(NULL, NULL, comp);
+	if (s->error == 0) {
+		s->error = rados_aio_remove(s->st->client[0].io[POOL_DATA], name, *comp);
+		if (s->error == 0)
+			s->comp_nr++;
+		else
+			rados_aio_release(*comp);
 	}
+	if (s->comp_nr == REMOVE_AT_ONCE)
+		removals_over(s);
+}
+
+int
+remove_data(struct rstore *st, struct rid id)
+{
+	struct sweeping s = { .st = st };
+
+	for (uint32_t n = 0; s.error == 0 && (s.comp_nr || s.missing < GAP_MAX); n++)
+		remove_object(&s, id, n);
+	removals_over(&s);
+	return s.error;
+}
+
+/* ---- garbage ---- */
+
+static int remove_name(void *cookie, const struct row_name *n);
+
+/* The data of the parts that a map lists, and then it. */
+static int
+remove_map(struct sweeping *s, struct rid map)
+{
+	char *list = NULL, name[DATA_NAME], remedy[128];
+	size_t len = 0;
+	int e = read_own_map(s->st->client[0].io[POOL_META], map, &list, &len);
+
+	/* How many parts there are stands in the record, which is gone: as many as there are bytes for. */
+	if (e == 0)
+		e = parts_names(list, len, true, remove_name, s);
+	free(list);
+	if (e == -ENOENT)
+		return 0;
+	removals_over(s);
+	map_name(name, map);
+	advice_first(remedy, sizeof remedy, ADVICE_PARTS_DAMAGED, NULL);
+	if (e == -EBADMSG)
+		log_error("the list of parts %s is damaged: the parts' data stays: %s", name, remedy);
+	else if (e < 0 || s->error < 0)
+		return e < 0 ? e : s->error;
+	fault_point("sweep.map_parts");
+	e = rados_remove(s->st->client[0].io[POOL_META], name);
+	return e == -ENOENT ? 0 : e;
 }
 
 /* Begins the removal of what a row of garbage names. */
 static int
-remove_garbage(struct sweeping *s, const char *val, size_t val_len)
+remove_name(void *cookie, const struct row_name *n)
 {
-	struct garbage g;
-	int e = garbage_decode(val, val_len, &g);
+	struct sweeping *s = cookie;
+	uint64_t each = s->st->gw.format.object_bytes, nr = (n->size_bytes + each - 1) / each;
 
-	for (uint32_t i = 0; e == 0 && i < g.data_nr; i++)
-		remove_some(s, garbage_data(&g, i));
-	if (e == 0 && g.has_map)
-		e = remove_map(s->st, g.map);
-	return e;
+	if (n->is_map)
+		return remove_map(s, n->id);
+	for (uint64_t i = 0; i < nr && s->error == 0; i++)
+		remove_object(s, n->id, (uint32_t)i);
+	return 0;
 }
 
 /* What the rows named is gone: they go. */
@@ -254,8 +140,7 @@ rows_over(struct sweeping *s)
 		fault_point("sweep.data_removed");
 		op = rados_create_write_op();
 		rados_write_op_omap_rm_keys(op, (const char *const *)s->row, (size_t)s->row_nr);
-		e = rados_write_op_operate(op, s->st->client[0].io[POOL_META], s->object, NULL, 0);
-		rados_release_write_op(op);
+		e = write_now(s->st->client[0].io[POOL_META], s->object, op);
 		fault_point("sweep.row_removed");
 		atomic_fetch_add(&s->st->gw.swept, (uint64_t)s->row_nr);
 	}
@@ -272,14 +157,12 @@ sweep_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 	uint64_t epoch;
 	int e = key_garbage_decode(key, key_len, &epoch);
 
-	s->is_there = true;
 	if (e < 0)
 		return e;
-	if (epoch + EPOCHS_KEPT > atomic_load(&s->st->gw.epoch)) {
-		s->is_left = true;
-		return 0;
-	}
-	e = remove_garbage(s, val, val_len);
+	/* The rows are in the order of epochs, so those that follow are too young as well. */
+	if (epoch + EPOCHS_KEPT > atomic_load(&s->st->gw.epoch))
+		return 1;
+	e = row_names(key, val, val_len, remove_name, s);
 	if (e < 0)
 		return e;
 	check(s->row_nr < ROWS_AT_ONCE);
@@ -294,51 +177,21 @@ static int
 sweep_shard(struct rstore *st, const char *object)
 {
 	struct sweeping s = { .st = st, .object = object };
-	char after[OMAP_KEY_MAX] = "";
-	int e;
+	int e = each_row(st->client[0].io[POOL_META], object, "g", sweep_entry, &s), r;
 
-	do {
-		e = read_page(st, object, "g", after, sweep_entry, &s);
-	} while (e == 1 && !s.is_left);
-	if (e >= 0) {
-		e = rows_over(&s);
-	} else {
-		/* What was begun ends; the rows stay, and it is done again. */
-		removals_over(&s);
-		s.error = e;
-		rows_over(&s);
-	}
-	return e < 0 ? e : s.is_left;
+	/* After an error the removals that were begun end; the rows stay, and it is done again. */
+	removals_over(&s);
+	s.error = e < 0 ? e : s.error;
+	r = rows_over(&s);
+	return r < 0 ? r : e;
 }
 
 /* ---- removed buckets ---- */
 
 static int
-remove_row_data(struct sweeping *s, const char *key, size_t key_len, const char *val, size_t val_len)
-{
-	struct record r;
-	int e;
-
-	switch (key[0]) {
-	case KEY_GARBAGE:
-		return remove_garbage(s, val, val_len);
-	case KEY_PART:
-	case KEY_OBJECT:
-		e = record_decode(val, val_len, &r);
-		if (e == 0 && r.kind == REC_DATA)
-			remove_some(s, (struct garbage_data){ r.data, r.size_bytes });
-		return e;
-	default:
-		return 0;
-	}
-}
-
-static int
 doomed_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
-	struct sweeping *s = cookie;
-
-	return remove_row_data(s, key, key_len, val, val_len);
+	return row_names(key, val, val_len, remove_name, cookie);
 }
 
 static int
@@ -348,13 +201,10 @@ remove_shards(struct rstore *st, const struct bucket_row *row)
 	int e = 0;
 
 	for (uint32_t i = 0; e >= 0 && i < row->shards; i++) {
-		char after[OMAP_KEY_MAX] = "";
 		struct sweeping s = { .st = st };
 
 		shard_name(name, row->uid, i);
-		do {
-			e = read_page(st, name, "", after, doomed_entry, &s);
-		} while (e == 1);
+		e = each_row(st->client[0].io[POOL_META], name, "", doomed_entry, &s);
 		removals_over(&s);
 		if (e >= 0)
 			e = s.error;
@@ -386,22 +236,16 @@ doomed_row(void *cookie, const char *key, size_t key_len, const char *val, size_
 		return e;
 	fault_point("sweep.bucket_removed");
 	op = rados_create_write_op();
-	rados_write_op_omap_rm_keys(op, &key, 1);
-	e = rados_write_op_operate(op, s->st->client[0].io[POOL_META], OBJECT_BUCKETS, NULL, 0);
-	rados_release_write_op(op);
-	return e;
+	op_remove(op, key);
+	return write_now(s->st->client[0].io[POOL_META], OBJECT_BUCKETS, op);
 }
 
 static int
 sweep_doomed(struct rstore *st)
 {
 	struct sweeping s = { .st = st };
-	char after[OMAP_KEY_MAX] = "";
-	int e;
+	int e = each_row(st->client[0].io[POOL_META], OBJECT_BUCKETS, "d", doomed_row, &s);
 
-	do {
-		e = read_page(st, OBJECT_BUCKETS, "d", after, doomed_row, &s);
-	} while (e == 1);
 	return e < 0 ? e : s.is_left;
 }
 
@@ -457,12 +301,8 @@ sweep(struct rstore *st)
 	gw->is_sweeping = true;
 	pthread_mutex_unlock(&gw->lock);
 	if (atomic_exchange(&gw->sweep_all, false)) {
-		char after[OMAP_KEY_MAX] = "";
-		int e;
+		int e = each_row(st->client[0].io[POOL_META], OBJECT_BUCKETS, "b", mark_bucket, st);
 
-		do {
-			e = read_page(st, OBJECT_BUCKETS, "b", after, mark_bucket, st);
-		} while (e == 1);
 		gateway_dirty(st, &st->buckets);
 		if (e < 0)
 			sweep_everything_later(st);

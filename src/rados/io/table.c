@@ -42,6 +42,8 @@ table_op_new(struct rport *p, size_t bytes, const char *name, size_t len, char k
 		txn_op_drop(t);
 		return NULL;
 	}
+	t->bucket = t->key[0].key + 1;
+	t->bucket_len = (uint16_t)len;
 	return t;
 }
 
@@ -141,7 +143,7 @@ decide_look(struct txn *t)
 	t->result = table_row(t, &row);
 	if (t->result < 0)
 		return TXN_OVER;
-	quota_fill_stat(t->port->st->book, t->key[0].key + 1, t->key[0].len - 1u, bl->stat);
+	quota_fill_stat(t->port->st->book, t->bucket, t->bucket_len, bl->stat);
 	bl->stat->ctime_ns = row.ctime_ns;
 	bl->stat->copies = 1;
 	bl->stat->version = 0;
@@ -181,116 +183,81 @@ rstore_bucket_was_there(struct store_port *sp, const char *name, size_t len)
 	return was;
 }
 
-/* ---- attributes ---- */
+/* ---- attributes, quotas ---- */
 
-struct battrs_op {
+/* Sets or removes the row of the attributes, or of the quota, which is key 1. */
+struct set_op {
 	struct txn txn;
+	bool removes;
 	uint64_t version;
-	const void *attrs;
+	const void *attrs; /* owned by the caller */
 	uint32_t attrs_len;
-	struct quota_plan plan;
-};
-
-static enum txn_say
-decide_attrs(struct txn *t)
-{
-	struct battrs_op *bo = container_of(t, struct battrs_op, txn);
-	const struct model_op op = { .act = MODEL_SET_BUCKET_ATTRS,
-				     .version = bo->version,
-				     .removes = bo->attrs_len == 0 };
-	struct model_answer a;
-	void *value;
-	bool changes = table_decide(t, &op, &a);
-
-	/* The transaction may be decided again. */
-	quota_plan_end(t->port->st->book, 0, t->key[0].key + 1, t->key[0].len - 1u, &bo->plan);
-	if (t->result == 0)
-		t->result = quota_plan(t->port->st->book, 0, t->key[0].key + 1, t->key[0].len - 1u, false,
-				       bo->attrs_len, &bo->plan);
-	if (t->result < 0 || !changes)
-		return TXN_OVER;
-	if (op.removes) {
-		txn_remove(t, 1);
-		return TXN_COMMIT;
-	}
-	value = txn_set(t, 1, battrs_bytes(bo->attrs_len));
-	if (!value)
-		return TXN_OVER;
-	battrs_encode(value, next_version(a.old.version), bo->attrs, bo->attrs_len);
-	return TXN_COMMIT;
-}
-
-static void
-on_attrs_over(struct txn *t)
-{
-	struct battrs_op *bo = container_of(t, struct battrs_op, txn);
-
-	if (t->result == 0)
-		usage_set_docs(t->port->st, t->key[0].key + 1, t->key[0].len - 1u, bo->attrs_len);
-	quota_plan_end(t->port->st->book, 0, t->key[0].key + 1, t->key[0].len - 1u, &bo->plan);
-	txn_op_over(t);
-}
-
-int
-rstore_bucket_set_attrs(struct store_port *sp, const struct store_change *c, struct store_op *op)
-{
-	struct battrs_op *bo = table_op_new(rport(sp), sizeof *bo, c->key.bucket, c->key.bucket_len, 'a');
-
-	if (!bo)
-		return -ENOMEM;
-	bo->version = c->version;
-	bo->attrs = c->attrs;
-	bo->attrs_len = c->attrs_len;
-	return txn_op_start(&bo->txn, op, decide_attrs, on_attrs_over);
-}
-
-/* ---- quotas ---- */
-
-struct bound_op {
-	struct txn txn;
+	struct quota_plan plan; /* of the attributes */
+	bool is_quota;
 	struct store_use max;
 };
 
 static enum txn_say
-decide_bound(struct txn *t)
+decide_set(struct txn *t)
 {
-	struct bound_op *bo = container_of(t, struct bound_op, txn);
+	struct set_op *so = container_of(t, struct set_op, txn);
 	const struct model_op op = { .act = MODEL_SET_BUCKET_ATTRS,
-				     .version = STORE_VERSION_ANY,
-				     .removes = !quota_is_bound(&bo->max) };
+				     .version = so->version,
+				     .removes = so->removes };
+	struct quota_book *book = t->port->st->book;
 	struct model_answer a;
+	bool changes = table_decide(t, &op, &a);
 	void *value;
 
-	if (!table_decide(t, &op, &a))
+	/* The transaction may be decided again. */
+	quota_plan_end(book, 0, t->bucket, t->bucket_len, &so->plan);
+	if (t->result == 0 && !so->is_quota)
+		t->result = quota_plan(book, 0, t->bucket, t->bucket_len, false, so->attrs_len, &so->plan);
+	if (t->result < 0 || !changes)
 		return TXN_OVER;
-	if (op.removes) {
+	if (so->removes) {
 		txn_remove(t, 1);
 		return TXN_COMMIT;
 	}
-	value = txn_set(t, 1, BOUND_BYTES);
+	value = txn_set(t, 1, so->is_quota ? BOUND_BYTES : battrs_bytes(so->attrs_len));
 	if (!value)
 		return TXN_OVER;
-	bound_encode(value, &bo->max);
+	if (so->is_quota)
+		bound_encode(value, &so->max);
+	else
+		battrs_encode(value, next_version(a.old.version), so->attrs, so->attrs_len);
 	return TXN_COMMIT;
 }
 
 static void
-on_bound_over(struct txn *t)
+on_set_over(struct txn *t)
 {
-	struct bound_op *bo = container_of(t, struct bound_op, txn);
+	struct set_op *so = container_of(t, struct set_op, txn);
+	struct rstore *st = t->port->st;
 
-	if (t->result == 0)
-		usage_bound(t->port->st, t->key[0].key + 1, t->key[0].len - 1u, &bo->max);
+	if (t->result == 0 && so->is_quota)
+		usage_bound(st, t->bucket, t->bucket_len, &so->max);
+	else if (t->result == 0)
+		usage_set_docs(st, t->bucket, t->bucket_len, so->attrs_len);
+	quota_plan_end(st->book, 0, t->bucket, t->bucket_len, &so->plan);
 	txn_op_over(t);
 }
 
 int
-rstore_bucket_set_quota(struct store_port *sp, const struct store_change *c, struct store_op *op)
+rstore_bucket_set(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	struct bound_op *bo = table_op_new(rport(sp), sizeof *bo, c->key.bucket, c->key.bucket_len, 'q');
+	bool is_quota = c->act == ACT_SET_QUOTA;
+	struct set_op *so =
+		table_op_new(rport(sp), sizeof *so, c->key.bucket, c->key.bucket_len, is_quota ? 'q' : 'a');
 
-	if (!bo)
+	if (!so)
 		return -ENOMEM;
-	bo->max = *c->max;
-	return txn_op_start(&bo->txn, op, decide_bound, on_bound_over);
+	so->is_quota = is_quota;
+	so->removes = is_quota ? !quota_is_bound(c->max) : !c->attrs_len;
+	so->version = is_quota ? STORE_VERSION_ANY : c->version;
+	so->attrs = c->attrs;
+	so->attrs_len = c->attrs_len;
+	if (is_quota)
+		so->max = *c->max;
+	return txn_op_start(&so->txn, op, decide_set, on_set_over);
 }

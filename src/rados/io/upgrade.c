@@ -53,10 +53,9 @@ raise_once(struct rstore *st, char *said, size_t said_len)
 	format_encode(bytes, &row);
 	op = rados_create_write_op();
 	rados_write_op_cmpxattr(op, XATTR_FORMAT, LIBRADOS_CMPXATTR_OP_EQ, (const char *)was, sizeof was);
-	rados_write_op_omap_cmp(op, "N", LIBRADOS_CMPXATTR_OP_EQ, (const char *)&t.next, sizeof t.next, NULL);
+	op_compare(op, "N", &t.next, sizeof t.next);
 	rados_write_op_setxattr(op, XATTR_FORMAT, (const char *)bytes, sizeof bytes);
-	e = rados_write_op_operate(op, st->client[0].io[POOL_META], OBJECT_STORE, NULL, 0);
-	rados_release_write_op(op);
+	e = write_now(st->client[0].io[POOL_META], OBJECT_STORE, op);
 	free(t.peers);
 	return e < 0 ? refuse(said, said_len, e, "pool %s: %s", st->meta_pool, strerror(-e))
 		     : refuse(said, said_len, 0,

@@ -154,37 +154,36 @@ usage_release(struct txn *t)
 	quota_unlock(book);
 }
 
-/* Has the book say what the shard holds.  Under both locks. */
+/* Has the book say what the shard holds, and takes back what changes that are done have held. Under the shard's lock. */
 static void
-book_shard(struct quota_book *book, struct quota_row *row, struct rshard *s)
+book_shard(struct rshard *s, struct txn *done)
 {
+	struct quota_book *book = s->bucket ? s->bucket->store->book : NULL;
 	struct quota_change more = quota_negative(&s->booked);
+	struct quota_row *row;
 
-	quota_add(&more, &s->own);
-	quota_add(&more, &s->others);
-	quota_add(&s->booked, &more);
-	quota_count(book, 0, row, &more);
+	if (!book)
+		return;
+	quota_lock(book);
+	row = row_of(s->bucket);
+	if (row) {
+		quota_add(&more, &s->own);
+		quota_add(&more, &s->others);
+		quota_add(&s->booked, &more);
+		quota_count(book, 0, row, &more);
+	}
+	for (struct txn *t = done; t; t = t->next)
+		let_go(book, row, t);
+	quota_unlock(book);
 }
 
 void
 usage_commit(struct rshard *s, const struct quota_change *sum, const uint8_t bytes[COUNTER_BYTES],
 	     struct txn *riders)
 {
-	struct quota_book *book;
-	struct quota_row *row;
-
 	quota_add(&s->own, sum);
 	memcpy(s->own_row, bytes, s->own_len = sizeof s->own_row);
-	if (!s->bucket)
-		return;
-	book = s->bucket->store->book;
-	quota_lock(book);
-	row = row_of(s->bucket);
-	if (row)
-		book_shard(book, row, s);
-	for (struct txn *t = riders; t; t = t->next)
-		let_go(book, row, t);
-	quota_unlock(book);
+	book_shard(s, riders);
 }
 
 static void
@@ -202,8 +201,6 @@ void
 usage_take_own(struct rshard *s, const char *val, size_t len)
 {
 	struct counter own = { 0 };
-	struct quota_book *book;
-	struct quota_row *row;
 
 	if (val && counter_decode(val, len, &own) < 0)
 		say_damaged(s);
@@ -211,14 +208,7 @@ usage_take_own(struct rshard *s, const char *val, size_t len)
 	s->own_len = val ? len : 0;
 	memcpy(s->own_row, val ? val : "", s->own_len <= sizeof s->own_row ? s->own_len : 0);
 	s->is_own_unsure = false;
-	if (!s->bucket)
-		return;
-	book = s->bucket->store->book;
-	quota_lock(book);
-	row = row_of(s->bucket);
-	if (row)
-		book_shard(book, row, s);
-	quota_unlock(book);
+	book_shard(s, NULL);
 }
 
 /* ---- reading what others count ---- */
@@ -248,27 +238,30 @@ wait_for_all(rados_ioctx_t io, struct reading *r, uint32_t nr)
 	}
 }
 
-/* Adds rows of gateways that are no more to that of number 0. */
+/* Adds rows of gateways that are no more to that of number 0, some at a time. */
 struct fold {
+	rados_write_op_t op; /* NULL: there are none */
 	uint32_t nr;
-	char key[8][16];
-	uint8_t val[8][COUNTER_BYTES];
 	struct counter all;
 	bool has_zero;
-	uint8_t zero[COUNTER_BYTES];
 };
+
+#define FOLD_MAX 8
 
 static void
 note_dead(struct fold *f, uint32_t instance, const char *key, const char *val, const struct quota_change *c)
 {
-	if (instance == 0) {
+	if (instance && f->nr == FOLD_MAX)
+		return;
+	if (!f->op)
+		f->op = rados_create_write_op();
+	op_compare(f->op, key, val, COUNTER_BYTES);
+	quota_add(&f->all.sum, c);
+	if (instance) {
+		op_remove(f->op, key);
+		f->nr++;
+	} else {
 		f->has_zero = true;
-		memcpy(f->zero, val, COUNTER_BYTES);
-		quota_add(&f->all.sum, c);
-	} else if (f->nr < sizeof f->key / sizeof *f->key) {
-		strcpy(f->key[f->nr], key);
-		memcpy(f->val[f->nr++], val, COUNTER_BYTES);
-		quota_add(&f->all.sum, c);
 	}
 }
 
@@ -276,30 +269,21 @@ static void
 fold_dead(struct rstore *st, const struct fold *f, const char *shard)
 {
 	rados_ioctx_t io = st->client[0].io[POOL_META];
-	rados_write_op_t op = rados_create_write_op();
-	char zero[OMAP_KEY_MAX], sum[COUNTER_BYTES];
-	size_t len = key_counter(zero, 0), sum_len = sizeof sum;
-	const char *key = zero, *val = sum;
+	uint8_t sum[COUNTER_BYTES];
+	char zero[OMAP_KEY_MAX];
 	struct reading r = { 0 };
 
-	counter_encode((uint8_t *)sum, &f->all);
-	rados_write_op_omap_cmp2(op, zero, LIBRADOS_CMPXATTR_OP_EQ, (const char *)f->zero, len,
-				 f->has_zero ? sizeof f->zero : 0, NULL);
-	for (uint32_t i = 0; i < f->nr; i++) {
-		rados_write_op_omap_cmp(op, f->key[i], LIBRADOS_CMPXATTR_OP_EQ, (const char *)f->val[i],
-					COUNTER_BYTES, NULL);
-		key = f->key[i];
-		rados_write_op_omap_rm_keys(op, &key, 1);
-	}
-	key = zero;
-	rados_write_op_omap_set2(op, &key, &val, &len, &sum_len, 1);
+	key_counter(zero, 0);
+	counter_encode(sum, &f->all);
+	if (!f->has_zero)
+		op_compare(f->op, zero, "", 0);
+	op_set(f->op, zero, sum, sizeof sum);
 	/* Lost or not: the next reading sees it. */
 	if (rados_aio_create_completion2(NULL, NULL, &r.comp) == 0) {
-		if (rados_aio_write_op_operate(op, io, r.comp, shard, NULL, 0) == 0)
+		if (rados_aio_write_op_operate(f->op, io, r.comp, shard, NULL, 0) == 0)
 			wait_for_all(io, &r, 1);
 		rados_aio_release(r.comp);
 	}
-	rados_release_write_op(op);
 }
 
 static void
@@ -312,7 +296,6 @@ take_counts(struct rstore *st, struct reading *r)
 	char *key, *val;
 	size_t key_len, val_len;
 	struct fold f = { 0 };
-	struct quota_row *row;
 
 	while (rados_omap_get_next2(r->iter, &key, &val, &key_len, &val_len) == 0 && key) {
 		uint32_t instance = key_counter_instance(key, key_len);
@@ -329,15 +312,13 @@ take_counts(struct rstore *st, struct reading *r)
 	}
 	pthread_mutex_lock(&s->lock);
 	s->others = others;
-	quota_lock(st->book);
-	row = row_of(s->bucket);
-	if (row)
-		book_shard(st->book, row, s);
-	quota_unlock(st->book);
+	book_shard(s, NULL);
 	pthread_mutex_unlock(&s->lock);
 	/* One of those that run does it, once it knows who does. */
 	if (f.nr && gateways && r->n % gateways == atomic_load(&st->gw.rank))
 		fold_dead(st, &f, s->name);
+	if (f.op)
+		rados_release_write_op(f.op);
 }
 
 static void
@@ -424,13 +405,11 @@ usage_forget(struct rstore *st, uint32_t instance)
 {
 	rados_write_op_t op = rados_create_write_op();
 	char key[OMAP_KEY_MAX];
-	const char *k = key;
 
 	key_counter(key, instance);
-	rados_write_op_omap_rm_keys(op, &k, 1);
+	op_remove(op, key);
 	/* Where that does not work, a few bytes stay. */
-	rados_write_op_operate(op, st->client[0].io[POOL_META], OBJECT_BUCKETS, NULL, 0);
-	rados_release_write_op(op);
+	write_now(st->client[0].io[POOL_META], OBJECT_BUCKETS, op);
 }
 
 /* ---- reading which buckets there are, and their bounds ---- */
@@ -552,30 +531,18 @@ drop_unseen(struct rstore *st, uint64_t turn)
 	free(list);
 }
 
-static int
-each_row(struct table *t, const char *prefix,
-	 int (*entry)(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len))
-{
-	char after[OMAP_KEY_MAX] = "";
-	int e;
-
-	do {
-		e = read_page(t->st, OBJECT_BUCKETS, prefix, after, entry, t);
-	} while (e == 1);
-	return e;
-}
-
 static void
 turn(struct rstore *st)
 {
 	struct table t = { .st = st, .turn = atomic_fetch_add(&st->usage_turn, 1) + 1 };
-	int e = each_row(&t, "q", on_bound);
+	rados_ioctx_t io = st->client[0].io[POOL_META];
+	int e = each_row(io, OBJECT_BUCKETS, "q", on_bound, &t);
 
 	if (e == 0)
-		e = each_row(&t, "b", on_bucket);
+		e = each_row(io, OBJECT_BUCKETS, "b", on_bucket, &t);
 	/* Seldom, as these rows are long. */
 	if (e == 0 && t.turn % DOCS_TURNS == 1)
-		e = each_row(&t, "a", on_docs);
+		e = each_row(io, OBJECT_BUCKETS, "a", on_docs, &t);
 	if (e == 0)
 		drop_unseen(st, t.turn);
 	else

@@ -22,8 +22,8 @@ struct close_op {
 	struct store_complete *c; /* NULL: the upload is aborted */
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
 	struct rid act; /* id of the closing, of the record and of the map */
-	struct page page;
-	char after[OMAP_KEY_MAX], prefix[OMAP_KEY_MAX];
+	struct scan scan;
+	char prefix[OMAP_KEY_MAX];
 	struct found_parts found;
 	uint64_t size_bytes, crc64; /* of the object */
 	struct bytes list;          /* the parts, encoded */
@@ -51,32 +51,6 @@ close_end(struct close_op *co, int result)
 	free(co->there.p);
 	gateway_id_over(co->txn.port->st, co->act);
 	txn_op_end(&co->txn, result);
-}
-
-static int
-add_keys(struct close_op *co)
-{
-	struct txn *t = &co->txn;
-	char key[OMAP_KEY_MAX];
-	int e = txn_add_key(t, key, key_upload(key, t->object, t->object_len, co->id));
-
-	return e < 0 || !co->c ? e : txn_add_object(t);
-}
-
-/* Begins another change of the upload, after the change before has ended. */
-static void
-change(struct close_op *co, enum txn_say (*decide)(struct txn *t), void (*over)(struct txn *t))
-{
-	struct txn *t = &co->txn;
-
-	txn_renew(t);
-	t->decide = decide;
-	t->over = over;
-	if (add_keys(co) < 0) {
-		close_end(co, -ENOMEM);
-		return;
-	}
-	txn_start(t->port, t);
 }
 
 /* Returns true if the upload is closed by this act. */
@@ -115,7 +89,7 @@ give_up(struct close_op *co, int result)
 	if (result == -ESHUTDOWN)
 		close_end(co, result);
 	else
-		change(co, decide_open_again, on_open_again);
+		txn_again(&co->txn, decide_open_again, on_open_again);
 }
 
 /* -- the last change: all rows of the upload are removed, and the object is set -- */
@@ -213,7 +187,7 @@ on_map_written(struct call *c)
 	if (c->result < 0)
 		give_up(co, result_of(c->result));
 	else
-		change(co, decide_last, on_last);
+		txn_again(&co->txn, decide_last, on_last);
 }
 
 static void
@@ -273,41 +247,31 @@ judge_parts(struct close_op *co)
 	return e;
 }
 
-static void
-on_all_found(struct close_op *co)
+static int
+on_part(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
-	int e = co->c ? judge_parts(co) : 0;
+	struct close_op *co = container_of(cookie, struct close_op, scan);
 
+	return found_add(&co->found, key, key_len, val, val_len);
+}
+
+static void
+on_all_found(struct scan *s, int e)
+{
+	struct close_op *co = container_of(s, struct close_op, scan);
+
+	if (e < 0) {
+		give_up(co, result_of(e));
+		return;
+	}
+	e = co->c ? judge_parts(co) : 0;
 	fault_point("complete.judged");
 	if (e < 0)
 		give_up(co, e);
 	else if (co->has_map)
 		write_map(co);
 	else
-		change(co, decide_last, on_last);
-}
-
-static void
-on_parts(struct page *pg)
-{
-	struct close_op *co = container_of(pg, struct close_op, page);
-	const char *key, *val;
-	size_t key_len, val_len;
-	bool more = pg->more;
-	int e = pg->call.result;
-
-	while (e == 0 && page_next(pg, &key, &key_len, &val, &val_len)) {
-		e = found_add(&co->found, key, key_len, val, val_len);
-		if (e == 0)
-			key_part(co->after, co->id, key_part_number(key, key_len));
-	}
-	page_end(pg);
-	if (e < 0)
-		give_up(co, result_of(e));
-	else if (more)
-		page_read(co->txn.port, pg, co->txn.shard->name, co->after, co->prefix, OMAP_PAGE, on_parts);
-	else
-		on_all_found(co);
+		txn_again(&co->txn, decide_last, on_last);
 }
 
 static void
@@ -321,7 +285,12 @@ on_closed(struct txn *t)
 	}
 	fault_point(co->c ? "complete.closed" : "abort.closed");
 	key_part(co->prefix, co->id, 0);
-	page_read(co->txn.port, &co->page, t->shard->name, NULL, co->prefix, OMAP_PAGE, on_parts);
+	co->scan.object = t->shard->name;
+	co->scan.prefix = co->prefix;
+	co->scan.left = UINT32_MAX;
+	co->scan.row = on_part;
+	co->scan.over = on_all_found;
+	scan_begin(t->port, &co->scan);
 }
 
 /* -- the same completion, sent again -- */
@@ -329,33 +298,27 @@ on_closed(struct txn *t)
 /* A view of the parts of an object. */
 struct parts_of_object {
 	struct model_view view;
-	const struct part *part, *end;
+	const struct record *part, *end;
 };
 
 static int
 find_of_object(struct model_view *v, enum model_kind kind, uint32_t number, struct model_record *ret_record)
 {
 	struct parts_of_object *po = container_of(v, struct parts_of_object, view);
-	const struct part *p;
 
 	while (po->part < po->end && po->part->number < number)
 		po->part++;
-	p = po->part;
-	if (p == po->end || p->number != number)
+	if (po->part == po->end || po->part->number != number)
 		return 0;
-	*ret_record = (struct model_record){
-		.version = p->version, .size_bytes = p->size_bytes, .crc64 = p->crc64, .etag = p->etag
-	};
+	*ret_record = record_show(po->part);
 	return 1;
 }
 
 static int
 judge_done(struct close_op *co, const struct record *r, const void *encoded, size_t len)
 {
-	const struct model_record object = {
-		.version = r->version, .size_bytes = r->size_bytes, .crc64 = r->crc64, .etag = r->etag
-	};
-	struct part *parts = calloc(r->part_nr, sizeof *parts);
+	const struct model_record object = record_show(r);
+	struct record *parts = calloc(r->part_nr, sizeof *parts);
 	struct parts_of_object po = { { .find = find_of_object }, parts, parts + r->part_nr };
 	int e = parts ? parts_decode(encoded, len, r->part_nr, parts) : -ENOMEM;
 
@@ -446,6 +409,7 @@ rstore_upload_close(struct store_port *sp, const struct store_change *sc, struct
 	struct store_complete *c =
 		sc->act == ACT_COMPLETE ? container_of(op, struct store_complete, op) : NULL;
 	struct rport *p = rport(sp);
+	char key[OMAP_KEY_MAX];
 	struct close_op *co;
 	int e;
 
@@ -458,14 +422,17 @@ rstore_upload_close(struct store_port *sp, const struct store_change *sc, struct
 			return 1;
 	}
 	co = txn_op_new(p, sizeof *co, &sc->key);
-	e = co ? gateway_id(p->st, &co->act) : -ENOMEM;
+	e = co ? txn_add_key(&co->txn, key, key_upload(key, sc->key.key, sc->key.key_len, sc->id)) : -ENOMEM;
+	if (e == 0 && c)
+		e = txn_add_object(&co->txn);
+	if (e == 0)
+		e = gateway_id(p->st, &co->act);
 	if (e < 0) {
-		free(co);
+		if (co)
+			txn_op_drop(&co->txn);
 		return e;
 	}
 	co->c = c;
 	memcpy(co->id, sc->id, sizeof co->id);
-	txn_op_begin(&co->txn, op);
-	change(co, decide_close, on_first);
-	return 0;
+	return txn_op_start(&co->txn, op, decide_close, on_first);
 }

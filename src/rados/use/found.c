@@ -9,9 +9,8 @@
 
 struct found {
 	struct bytes value; /* the row */
-	struct record rec;
-	uint32_t number;
-	bool is_used; /* the list of the completion has the part */
+	struct record rec;  /* with the number of the part */
+	bool is_used;       /* the list of the completion has the part */
 };
 
 int
@@ -32,12 +31,13 @@ found_add(struct found_parts *fp, const char *key, size_t key_len, const char *v
 		fp->cap = cap;
 	}
 	f = &fp->found[fp->nr];
-	*f = (struct found){ .number = number };
+	*f = (struct found){ .is_used = false };
 	if (!bytes_new(&f->value, val_len))
 		return -ENOMEM;
 	fp->nr++;
 	memcpy(f->value.p, val, val_len);
 	e = record_decode(f->value.p, val_len, &f->rec);
+	f->rec.number = number;
 	if (e == 0)
 		fp->bytes += quota_part_bytes(f->rec.size_bytes);
 	return e;
@@ -61,9 +61,9 @@ find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_r
 	struct found *f;
 
 	check(kind == MODEL_PART);
-	while (fv->at < fp->nr && fp->found[fv->at].number < number)
+	while (fv->at < fp->nr && fp->found[fv->at].rec.number < number)
 		fv->at++;
-	if (fv->at == fp->nr || fp->found[fv->at].number != number)
+	if (fv->at == fp->nr || fp->found[fv->at].rec.number != number)
 		return 0;
 	f = &fp->found[fv->at];
 	f->is_used = true;
@@ -79,26 +79,6 @@ found_view(const struct found_parts *fp)
 
 /* ---- changes ---- */
 
-static struct part
-part_of(const struct found *f)
-{
-	const struct record *r = &f->rec;
-
-	return (struct part){ .number = f->number,
-			      .attrs_len = r->attrs_len,
-			      .size_bytes = r->size_bytes,
-			      .crc64 = r->crc64,
-			      .mtime_ns = r->mtime_ns,
-			      .version = r->version,
-			      .etag = r->etag,
-			      .kind = r->kind,
-			      .data = r->data,
-			      .attrs = r->attrs,
-			      .inline_data = r->inline_data,
-			      .crcs = r->crcs,
-			      .crc_nr = r->crc_nr };
-}
-
 /* Encodes the used parts; out NULL: only counts. Returns the number of bytes. */
 static size_t
 encode(const struct found_parts *fp, char *out)
@@ -106,10 +86,8 @@ encode(const struct found_parts *fp, char *out)
 	size_t len = 0;
 
 	for (uint32_t i = 0; i < fp->nr; i++) {
-		const struct part part = part_of(&fp->found[i]);
-
 		if (fp->found[i].is_used)
-			len += part_encode(out ? out + len : NULL, &part);
+			len += part_encode(out ? out + len : NULL, &fp->found[i].rec);
 	}
 	return len;
 }
@@ -134,7 +112,7 @@ found_remove(const struct found_parts *fp, struct txn *t, const uint8_t id[STORE
 	for (uint32_t i = 0; e == 0 && i < fp->nr; i++) {
 		const struct found *f = &fp->found[i];
 
-		e = txn_more(t, key, key_part(key, id, f->number), (struct bytes){ 0 });
+		e = txn_more(t, key, key_part(key, id, f->rec.number), (struct bytes){ 0 });
 		if (f->rec.kind == REC_DATA && !f->is_used)
 			data[nr++] = (struct garbage_data){ f->rec.data, f->rec.size_bytes };
 	}

@@ -80,8 +80,13 @@ static void __attribute__((format(printf, 2, 3))) tell(struct checking *c, const
 /* ---- what is named ---- */
 
 static int
-add(struct checking *c, struct rid id, uint64_t size_bytes, bool is_map)
+add(void *cookie, const struct row_name *n)
 {
+	struct checking *c = cookie;
+	char *list = NULL;
+	size_t len = 0;
+	int e;
+
 	if (c->nr == c->cap) {
 		size_t cap = c->cap ? 2 * c->cap : 1024;
 		struct named *more = reallocarray(c->named, cap, sizeof *more);
@@ -92,127 +97,29 @@ add(struct checking *c, struct rid id, uint64_t size_bytes, bool is_map)
 		c->cap = cap;
 	}
 	c->named[c->nr++] = (struct named){
-		.id = id,
-		.nr = is_map ? 1 : (uint32_t)((size_bytes + c->object_bytes - 1) / c->object_bytes),
-		.is_map = is_map
+		.id = n->id,
+		.nr = n->is_map ? 1 : (uint32_t)((n->size_bytes + c->object_bytes - 1) / c->object_bytes),
+		.found = n->is_garbage ? UINT32_MAX : 0, /* it may be gone already */
+		.is_map = n->is_map
 	};
-	return 0;
-}
-
-static int
-add_parts(struct checking *c, const void *bytes, size_t len)
-{
-	struct part *parts = calloc(STORE_PART_NR_MAX, sizeof *parts);
-	uint32_t nr = 0;
-	int e = parts ? parts_count(bytes, len, STORE_PART_NR_MAX, parts, &nr) : -ENOMEM;
-
-	for (uint32_t i = 0; e == 0 && i < nr; i++) {
-		if (parts[i].kind == REC_DATA)
-			e = add(c, parts[i].data, parts[i].size_bytes, false);
-	}
-	free(parts);
-	return e;
-}
-
-/* crc: what the record says, NULL for garbage. */
-static int
-add_map(struct checking *c, struct rid map, const uint64_t *crc)
-{
-	char name[DATA_NAME], *bytes;
-	uint64_t size;
-	time_t mtime;
-	int e = add(c, map, 0, true);
-
-	map_name(name, map);
-	/* One that is not there is told of at the end. */
-	if (e < 0 || rados_stat(c->io[POOL_META], name, &size, &mtime) < 0)
-		return e;
-	bytes = malloc(size + 1);
-	if (!bytes)
-		return -ENOMEM;
-	e = rados_read(c->io[POOL_META], name, bytes, size, 0);
-	if (e >= 0 && crc && crc64_nvme(0, bytes, (size_t)e) != *crc)
+	if (!n->is_map)
+		return 0;
+	e = read_map(c->io[POOL_META], n->id, &list, &len);
+	if (e == 0 && !n->is_garbage && crc64_nvme(0, list, len) != n->crc64)
 		e = -EBADMSG;
-	if (e >= 0)
-		e = add_parts(c, bytes, (size_t)e);
-	free(bytes);
-	return e;
-}
-
-static int
-add_record(struct checking *c, const char *val, size_t val_len)
-{
-	struct record r;
-	int e = record_decode(val, val_len, &r);
-
-	if (e < 0)
-		return e;
-	switch (r.kind) {
-	case REC_DATA:
-		return add(c, r.data, r.size_bytes, false);
-	case REC_PARTS:
-		return add_parts(c, r.parts, r.parts_len);
-	case REC_MAP:
-		return add_map(c, r.data, &r.parts_crc64);
-	case REC_INLINE:
-		break;
-	}
-	return 0;
-}
-
-static int
-add_garbage(struct checking *c, const char *val, size_t val_len)
-{
-	struct garbage g;
-	int e = garbage_decode(val, val_len, &g);
-
-	for (uint32_t i = 0; e == 0 && i < g.data_nr; i++) {
-		struct garbage_data d = garbage_data(&g, i);
-
-		e = add(c, d.id, d.size_bytes, false);
-		if (e == 0)
-			c->named[c->nr - 1].found = UINT32_MAX; /* it may be gone already */
-	}
-	if (e == 0 && g.has_map) {
-		size_t from = c->nr;
-
-		e = add_map(c, g.map, NULL);
-		while (from < c->nr)
-			c->named[from++].found = UINT32_MAX;
-	}
-	return e;
+	if (e == 0)
+		e = parts_names(list, len, n->is_garbage, add, c);
+	free(list);
+	/* One that is not there is told of at the end. */
+	return e == -ENOENT ? 0 : e;
 }
 
 /* ---- the index ---- */
 
 static int
-each_entry(rados_ioctx_t io, const char *object, const char *prefix,
-	   int (*entry)(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len),
-	   void *cookie)
+each_entry(const struct checking *c, const char *object, const char *prefix, row_fn row, void *cookie)
 {
-	char after[OMAP_KEY_MAX] = "", *key, *val;
-	unsigned char more = 1;
-	size_t key_len, val_len;
-	int e = 0;
-
-	while (e == 0 && more) {
-		rados_read_op_t op = rados_create_read_op();
-		rados_omap_iter_t iter;
-		int rv = 0;
-
-		rados_read_op_omap_get_vals2(op, after, prefix, OMAP_PAGE, &iter, &more, &rv);
-		e = rados_read_op_operate(op, io, object, 0);
-		e = e < 0 ? e : rv;
-		rados_release_read_op(op);
-		while (e == 0 && rados_omap_get_next2(iter, &key, &val, &key_len, &val_len) == 0 && key &&
-		       key_len < sizeof after) {
-			memcpy(after, key, key_len);
-			after[key_len] = 0;
-			e = entry(cookie, key, key_len, val, val_len);
-		}
-		rados_omap_get_end(iter);
-	}
-	return e;
+	return each_row(c->io[POOL_META], object, prefix, row, cookie);
 }
 
 /* Counts what an entry is to what its bucket holds. */
@@ -268,7 +175,7 @@ record_text(struct checking *c, const char *key, size_t key_len, char *text, siz
 	uint32_t number = key_part_number(key, key_len);
 
 	if (number)
-		each_entry(c->io[POOL_META], c->shard, "u", on_upload, &s);
+		each_entry(c, c->shard, "u", on_upload, &s);
 	else if (key[0] == KEY_UPLOAD && key_len > ID_DIGITS)
 		s.id = key + key_len - ID_DIGITS;
 	if (key[0] == KEY_UPLOAD && key_len > ID_DIGITS)
@@ -303,15 +210,14 @@ tell_damaged(struct checking *c, const char *key, size_t key_len)
 
 /* Nobody can read, replace or delete what it was of. */
 static int
-remove_row(struct checking *c, const char *key, size_t key_len, const char *val, size_t val_len)
+remove_row(struct checking *c, const char *key, const char *val, size_t val_len)
 {
 	rados_write_op_t op = rados_create_write_op();
 	int e;
 
-	rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, val, key_len, val_len, NULL);
-	rados_write_op_omap_rm_keys2(op, &key, &key_len, 1);
-	e = rados_write_op_operate(op, c->io[POOL_META], c->shard, NULL, 0);
-	rados_release_write_op(op);
+	op_compare(op, key, val, val_len);
+	op_remove(op, key);
+	e = write_now(c->io[POOL_META], c->shard, op);
 	/* Another value is there by now. */
 	return e == -ECANCELED ? 0 : e;
 }
@@ -322,21 +228,10 @@ on_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t 
 	struct checking *c = cookie;
 	size_t named_nr = c->nr;
 	struct upload u;
-	int e = 0;
+	int e;
 
 	meter_add(c->meter, 1);
-	switch (key[0]) {
-	case KEY_OBJECT:
-	case KEY_PART:
-		e = add_record(c, val, val_len);
-		break;
-	case KEY_UPLOAD:
-		e = upload_decode(val, val_len, &u);
-		break;
-	case KEY_GARBAGE:
-		e = add_garbage(c, val, val_len);
-		break;
-	}
+	e = key[0] == KEY_UPLOAD ? upload_decode(val, val_len, &u) : row_names(key, val, val_len, add, c);
 	if (e != -EBADMSG || !c->repair)
 		count_entry(c, key, key_len, val, val_len);
 	if (e != -EBADMSG)
@@ -345,7 +240,7 @@ on_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t 
 	if (!c->repair)
 		return 0;
 	c->nr = named_nr; /* what it named has no owner any more */
-	return remove_row(c, key, key_len, val, val_len);
+	return remove_row(c, key, val, val_len);
 }
 
 /* -- counters -- */
@@ -369,9 +264,7 @@ on_counter(void *cookie, const char *key, size_t key_len, const char *val, size_
 	if (counter_decode(val, val_len, &c) < 0) {
 		cs->is_damaged = true;
 	} else {
-		cs->sum.objects += c.sum.objects;
-		cs->sum.bytes += c.sum.bytes;
-		cs->sum.uploads += c.sum.uploads;
+		quota_add(&cs->sum, &c.sum);
 	}
 	return 0;
 }
@@ -380,7 +273,7 @@ static int
 read_counters(struct checking *c, const char *shard, struct counters *ret_counters)
 {
 	*ret_counters = (struct counters){ 0 };
-	return each_entry(c->io[POOL_META], shard, "c", on_counter, ret_counters);
+	return each_entry(c, shard, "c", on_counter, ret_counters);
 }
 
 static bool
@@ -395,34 +288,29 @@ static int
 mend_counters(struct checking *c, const char *shard, const struct counters *cs)
 {
 	rados_write_op_t op = rados_create_write_op();
-	char zero[OMAP_KEY_MAX], val[COUNTER_BYTES];
-	size_t zero_len = key_counter(zero, 0), val_len = sizeof val;
 	const struct counter there = { c->there, 0 };
-	const char *k = zero, *v = val;
-	int e;
+	uint8_t val[COUNTER_BYTES];
+	char zero[OMAP_KEY_MAX];
 
 	for (uint32_t i = 0; i < cs->nr; i++) {
-		const char *key = cs->row[i].key;
-		size_t key_len = strlen(key);
+		const struct counter_row *row = &cs->row[i];
 		struct counter was;
 
 		/* One of a length that none has is not compared, only removed. */
-		if (cs->row[i].len <= sizeof cs->row[i].val)
-			rados_write_op_omap_cmp(op, key, LIBRADOS_CMPXATTR_OP_EQ, cs->row[i].val,
-						cs->row[i].len, NULL);
-		if (counter_decode(cs->row[i].val, cs->row[i].len, &was) < 0) {
-			rados_write_op_omap_rm_keys(op, &key, 1);
+		if (row->len <= sizeof row->val)
+			op_compare(op, row->key, row->val, row->len);
+		if (counter_decode(row->val, row->len, &was) < 0) {
+			op_remove(op, row->key);
 			continue;
 		}
 		was.sum = (struct quota_change){ 0 };
-		counter_encode((uint8_t *)val, &was);
-		rados_write_op_omap_set2(op, &key, &v, &key_len, &val_len, 1);
+		counter_encode(val, &was);
+		op_set(op, row->key, val, sizeof val);
 	}
-	counter_encode((uint8_t *)val, &there);
-	rados_write_op_omap_set2(op, &k, &v, &zero_len, &val_len, 1);
-	e = rados_write_op_operate(op, c->io[POOL_META], shard, NULL, 0);
-	rados_release_write_op(op);
-	return e;
+	key_counter(zero, 0);
+	counter_encode(val, &there);
+	op_set(op, zero, val, sizeof val);
+	return write_now(c->io[POOL_META], shard, op);
 }
 
 /* What was counted in the shard is in c->there, and the counters were like this before. */
@@ -441,7 +329,7 @@ judge_counters(struct checking *c, const char *shard, struct counters *before)
 		*before = now;
 		now.row = NULL;
 		c->there = (struct quota_change){ 0 };
-		e = each_entry(c->io[POOL_META], shard, "", count_entry, c);
+		e = each_entry(c, shard, "", count_entry, c);
 	}
 	if (e == 0 && same_counters(before, &now) &&
 	    (now.is_damaged || memcmp(&now.sum, &c->there, sizeof now.sum) != 0)) {
@@ -477,7 +365,7 @@ check_shards(struct checking *c, const struct bucket_row *row)
 		c->there = (struct quota_change){ 0 };
 		e = read_counters(c, name, &before);
 		for (size_t k = 0; e == 0 && k < sizeof kinds / sizeof *kinds; k++) {
-			e = each_entry(c->io[POOL_META], name, kinds[k], on_entry, c);
+			e = each_entry(c, name, kinds[k], on_entry, c);
 			if (kinds[k][0] == KEY_PART)
 				fault_point("fsck.parts_read");
 		}
@@ -539,20 +427,14 @@ on_gateway(void *cookie, const char *key, size_t key_len, const char *val, size_
 static int
 read_gateways(struct checking *c)
 {
-	char next[8];
-	int e;
-
 	/* In one operation each takes a number and sets its row: who is not found here has a higher one, or is none any more. */
-	e = read_value(c->io[POOL_META], OBJECT_STORE, "N", next, sizeof next);
-	if (e >= 0 && e != sizeof next)
-		e = -EBADMSG;
-	if (e >= 0)
-		memcpy(&c->next_instance, next, sizeof next);
+	int e = read_number(c->io[POOL_META], "N", &c->next_instance);
+
 	/* The row of one that dies meanwhile goes from the first to the second. */
 	if (e >= 0)
-		e = each_entry(c->io[POOL_META], OBJECT_STORE, "i", on_gateway, c);
+		e = each_entry(c, OBJECT_STORE, "i", on_gateway, c);
 	if (e >= 0)
-		e = each_entry(c->io[POOL_META], OBJECT_STORE, "x", on_gateway, c);
+		e = each_entry(c, OBJECT_STORE, "x", on_gateway, c);
 	return e;
 }
 
@@ -692,7 +574,7 @@ tell_missing(struct checking *c)
 	for (size_t i = 0; i < c->nr && !any; i++)
 		any = is_missing(c, &c->named[i]);
 	if (any)
-		e = each_entry(c->io[POOL_META], OBJECT_BUCKETS, "", on_bucket, &again);
+		e = each_entry(c, OBJECT_BUCKETS, "", on_bucket, &again);
 	if (e == 0)
 		sort_named(&again);
 	for (size_t i = 0; e == 0 && any && i < c->nr; i++) {
@@ -726,7 +608,7 @@ fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, enum f
 
 	fault_point("fsck.gateways");
 	if (e == 0)
-		e = each_entry(meta, OBJECT_BUCKETS, "", on_bucket, &c);
+		e = each_entry(&c, OBJECT_BUCKETS, "", on_bucket, &c);
 	if (e == 0) {
 		sort_named(&c);
 		fault_point("fsck.index");

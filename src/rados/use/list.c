@@ -15,12 +15,10 @@
 
 /* A part of a page, of one object of the meta pool. */
 struct lister {
-	struct page page;
-	struct rport *port;
+	struct scan scan;
 	struct store_list *ls;
 	char kind; /* enum key_kind, or 'b' */
-	char object[64];
-	char prefix[OMAP_KEY_MAX], after[OMAP_KEY_MAX];
+	char prefix[OMAP_KEY_MAX];
 	char skip[STORE_KEY_MAX]; /* names that begin with this were given, as a common prefix */
 	size_t skip_len;
 	uint32_t given;
@@ -55,11 +53,11 @@ key_of(char out[OMAP_KEY_MAX], char kind, const char *name, size_t len)
 static void
 seek_behind(struct lister *l, const char *name, size_t len)
 {
-	size_t n = key_of(l->after, l->kind, name, len);
+	size_t n = key_of(l->scan.after, l->kind, name, len);
 
-	check(n < sizeof l->after);
-	memset(l->after + n, 0xff, sizeof l->after - 1 - n);
-	l->after[sizeof l->after - 1] = 0;
+	check(n < sizeof l->scan.after);
+	memset(l->scan.after + n, 0xff, sizeof l->scan.after - 1 - n);
+	l->scan.after[sizeof l->scan.after - 1] = 0;
 }
 
 static void
@@ -69,7 +67,7 @@ seek_first(struct lister *l)
 	size_t n;
 
 	if (!ls->after || !ls->after_len) {
-		l->after[0] = 0;
+		l->scan.after[0] = 0;
 		return;
 	}
 	if (ls->after_len >= ls->prefix_len && common_len(ls, ls->after, ls->after_len) == ls->after_len &&
@@ -78,13 +76,13 @@ seek_first(struct lister *l)
 		return;
 	}
 	if (l->kind != KEY_UPLOAD) {
-		key_of(l->after, l->kind, ls->after, ls->after_len);
+		key_of(l->scan.after, l->kind, ls->after, ls->after_len);
 		return;
 	}
 	/* Behind one upload of the key, or behind all of them: ids are digits and letters. */
-	n = key_upload(l->after, ls->after, ls->after_len, ls->after_id);
+	n = key_upload(l->scan.after, ls->after, ls->after_len, ls->after_id);
 	if (!ls->after_id)
-		memcpy(l->after + n, "~", 2);
+		memcpy(l->scan.after + n, "~", 2);
 }
 
 /* ---- entries ---- */
@@ -155,10 +153,10 @@ fill_entry(const struct lister *l, const struct name *name, const char *val, siz
 	return 0;
 }
 
-/* 0: go on; 1: the page is full, and there is more; -EBADMSG. */
 static int
-take_entry(struct lister *l, const char *key, size_t key_len, const char *val, size_t val_len)
+take_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
+	struct lister *l = container_of(cookie, struct lister, scan);
 	struct store_list *ls = l->ls;
 	struct store_entry e;
 	struct name name;
@@ -170,14 +168,8 @@ take_entry(struct lister *l, const char *key, size_t key_len, const char *val, s
 	if (l->skip_len && name.len >= l->skip_len && memcmp(name.bytes, l->skip, l->skip_len) == 0)
 		return 0;
 	r = fill_entry(l, &name, val, val_len, &e);
-	if (r < 0)
-		return r;
-	if (r > 0) {
-		/* The next page begins after it, also if no row of this page is an entry. */
-		memcpy(l->after, key, key_len);
-		l->after[key_len] = 0;
-		return 0;
-	}
+	if (r != 0)
+		return r < 0 ? r : 0;
 	if (l->is_full || l->given == ls->max) {
 		ls->more = true;
 		return 1;
@@ -188,54 +180,25 @@ take_entry(struct lister *l, const char *key, size_t key_len, const char *val, s
 		e = (struct store_entry){ .name = name.bytes, .name_len = common, .is_prefix = true };
 		memcpy(l->skip, name.bytes, common);
 		seek_behind(l, name.bytes, common);
-	} else {
-		memcpy(l->after, key, key_len);
-		l->after[key_len] = 0;
 	}
-	l->given++;
+	l->scan.left = ls->max - ++l->given;
 	l->is_full = !ls->entry(ls, &e);
 	return 0;
 }
 
 /* ---- pages ---- */
 
-static void on_page(struct page *pg);
-
 static void
-next_page(struct lister *l)
+on_listed(struct scan *s, int e)
 {
-	uint32_t left = l->ls->max - l->given;
+	struct lister *l = container_of(s, struct lister, scan);
+	struct rport *p = s->call.port;
+	struct store_op *op = &l->ls->op;
 
-	check(l->given <= l->ls->max);
-	/* One more says whether there are others. */
-	page_read(l->port, &l->page, l->object, l->after, l->prefix, left < OMAP_PAGE ? left + 1 : OMAP_PAGE,
-		  on_page);
-}
-
-static void
-on_page(struct page *pg)
-{
-	struct lister *l = container_of(pg, struct lister, page);
-	const char *key, *val;
-	size_t key_len, val_len;
-	int e = pg->call.result;
-
-	while (e == 0 && page_next(pg, &key, &key_len, &val, &val_len))
-		e = key_len < OMAP_KEY_MAX ? take_entry(l, key, key_len, val, val_len) : -EBADMSG;
-	page_end(pg);
-	if (e == 0 && pg->more) {
-		next_page(l);
-		return;
-	}
 	/* A shard that is gone: its bucket is. */
 	e = e == -ENOENT ? -ENXIO : e < 0 ? result_of(e) : (int)l->given;
-	{
-		struct rport *p = l->port;
-		struct store_op *op = &l->ls->op;
-
-		free(l);
-		rop_end(p, op, e);
-	}
+	free(l);
+	rop_end(p, op, e);
 }
 
 static int
@@ -247,14 +210,17 @@ start(struct rport *p, const char *object, char kind, struct store_list *ls)
 	ls->more = false;
 	if (!l)
 		return -ENOMEM;
-	l->port = p;
 	l->ls = ls;
 	l->kind = kind;
-	memccpy(l->object, object, 0, sizeof l->object);
+	l->scan.object = object;
+	l->scan.prefix = l->prefix;
+	l->scan.left = ls->max;
+	l->scan.row = take_entry;
+	l->scan.over = on_listed;
 	key_of(l->prefix, kind, ls->prefix, ls->prefix_len);
 	seek_first(l);
 	p->inflight++;
-	next_page(l);
+	scan_begin(p, &l->scan);
 	return 0;
 }
 

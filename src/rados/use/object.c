@@ -18,7 +18,7 @@ struct robj {
 	struct bytes value;
 	struct map_read map;
 	struct record rec;
-	struct part *parts;
+	struct record *parts;
 	uint64_t *part_off; /* offsets of the parts in the object, in bytes */
 	uint64_t epoch;
 	uint32_t reads;
@@ -222,47 +222,25 @@ rstore_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store
 {
 	const struct robj *o = robj(obj);
 	uint32_t i = by_number ? index_of(o, nr) : nr;
-	const struct part *p;
 
 	if (i >= o->rec.part_nr)
 		return -ENOENT;
-	p = &o->parts[i];
-	*ret_part = (struct store_part){ .number = p->number,
-					 .size_bytes = p->size_bytes,
-					 .crc64 = p->crc64,
-					 .mtime_ns = p->mtime_ns,
-					 .version = p->version,
-					 .off_bytes = o->part_off[i],
-					 .etag = p->etag,
-					 .attrs = p->attrs,
-					 .attrs_len = p->attrs_len };
+	*ret_part = part_show(&o->parts[i], o->part_off[i]);
 	return 0;
 }
 
 /* ---- read ---- */
 
-/* The bytes of an object without parts, or of one part. */
-struct extent {
-	uint64_t off, size_bytes; /* offset in the object, and size */
-	enum rec_kind kind;
-	struct rid data;
-	const void *inline_data;
-	const uint8_t *crcs;
-	uint32_t crc_nr;
-};
-
-/* Returns the extent that has the byte at off, which is in the object. */
-static struct extent
-extent_at(const struct robj *o, uint64_t off)
+/* Returns the record, or the part, that has the bytes at off, which is in the object, and the offset at which its bytes
+ * begin in the object. */
+static const struct record *
+bytes_at(const struct robj *o, uint64_t off, uint64_t *ret_from)
 {
-	const struct record *r = &o->rec;
-	uint32_t lo = 0, hi = r->part_nr;
-	const struct part *p;
+	uint32_t lo = 0, hi = o->rec.part_nr;
 
-	if (!r->part_nr)
-		return (struct extent){
-			0, r->size_bytes, r->kind, r->data, r->inline_data, r->crcs, r->crc_nr
-		};
+	*ret_from = 0;
+	if (!hi)
+		return &o->rec;
 	/* The last part that begins at or before off, because empty parts before it begin at the same offset. */
 	while (hi - lo > 1) {
 		uint32_t mid = lo + (hi - lo) / 2;
@@ -272,18 +250,18 @@ extent_at(const struct robj *o, uint64_t off)
 		else
 			hi = mid;
 	}
-	p = &o->parts[lo];
-	return (struct extent){ o->part_off[lo], p->size_bytes, p->kind,  p->data,
-				p->inline_data,  p->crcs,       p->crc_nr };
+	*ret_from = o->part_off[lo];
+	return &o->parts[lo];
 }
 
 uint32_t
 rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint32_t cap, uint32_t *ret_skew)
 {
 	const struct robj *o = robj(obj);
-	struct extent x = extent_at(o, off);
+	uint64_t from;
+	const struct record *x = bytes_at(o, off, &from);
 
-	return data_read_plan(o->port->st, x.size_bytes, off - x.off, want, cap, ret_skew);
+	return data_read_plan(o->port->st, x->size_bytes, off - from, want, cap, ret_skew);
 }
 
 #define READ_CALLS 3 /* number of data objects, of at least 2 MiB, that have the bytes of a read */
@@ -291,8 +269,8 @@ rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint3
 struct rread {
 	struct store_read *rd; /* NULL: cancelled */
 	struct robj *o;
-	struct extent x;
-	struct buf *buf; /* buffer of the caller */
+	const struct record *x; /* the record or part whose bytes are read */
+	struct buf *buf;        /* buffer of the caller */
 	uint32_t len, left;
 	int result;
 	struct ahead *ahead; /* the read waits for these bytes, and has no calls; NULL: has calls */
@@ -322,7 +300,7 @@ on_read(struct call *c)
 	struct rport *p = c->port;
 	struct store_read *rd = r->rd;
 	/* The buffer of a cancelled read is used by others. */
-	int e = rd ? data_read_check(&rc->dr, r->x.crcs) : c->result, result;
+	int e = rd ? data_read_check(&rc->dr, r->x->crcs) : c->result, result;
 
 	if (rd && e == -EBADMSG)
 		say_damaged(&rc->dr);
@@ -367,7 +345,7 @@ on_ahead_back(void *cookie)
 
 	check(rd && a && r->o->reads > 0);
 	r->ahead = NULL;
-	if (!ahead_take(a, r->buf, r->x.crcs, &rd->instead)) {
+	if (!ahead_take(a, r->buf, r->x->crcs, &rd->instead)) {
 		send_reads(r);
 		return;
 	}
@@ -376,12 +354,10 @@ on_ahead_back(void *cookie)
 	rop_end(p, &rd->op, len);
 }
 
-/* Returns true if the range begins and ends at granules of the extent, or at the end of the extent. */
+/* Returns true if the range from `rel` on begins and ends at granules of the bytes of x, or at their end. */
 static bool
-range_ok(const struct robj *o, const struct extent *x, uint64_t off, uint32_t len)
+range_ok(const struct record *x, uint64_t rel, uint32_t len)
 {
-	uint64_t rel = off - x->off;
-
 	return len > 0 && len <= STORE_READ && rel % STORE_GRANULE == 0 && rel + len <= x->size_bytes &&
 	       ((rel + len) % STORE_GRANULE == 0 || rel + len == x->size_bytes);
 }
@@ -394,19 +370,19 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 	struct robj *o = robj(obj);
 	uint32_t each = p->st->gw.format.object_bytes, nr = 0;
 	struct ahead *a = o->ahead;
-	struct extent x;
+	const struct record *x;
 	struct rread *r;
 	uint64_t rel;
 
 	rd->op.port = sp;
 	if (off >= o->rec.size_bytes)
 		return -EINVAL;
-	x = extent_at(o, off);
-	rel = off - x.off;
-	if (!range_ok(o, &x, off, len))
+	x = bytes_at(o, off, &rel);
+	rel = off - rel;
+	if (!range_ok(x, rel, len))
 		return -EINVAL;
-	if (x.kind == REC_INLINE) {
-		memcpy(buf->mem, (const char *)x.inline_data + rel, len);
+	if (x->kind == REC_INLINE) {
+		memcpy(buf->mem, (const char *)x->inline_data + rel, len);
 		rd->op.result = (int)len;
 		return 1;
 	}
@@ -417,7 +393,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 		a = NULL;
 	}
 	if (a && ahead_is_back(a)) {
-		if (ahead_take(a, buf, x.crcs, &rd->instead)) {
+		if (ahead_take(a, buf, x->crcs, &rd->instead)) {
 			rd->op.result = (int)len;
 			return 1;
 		}
@@ -438,7 +414,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 
 		check(nr < READ_CALLS);
 		r->call[nr].r = r;
-		data_read_init(dr, p->st, x.data, x.size_bytes, !x.crc_nr, rel + at, len - at);
+		data_read_init(dr, p->st, x->data, x->size_bytes, !x->crc_nr, rel + at, len - at);
 		at += dr->len;
 		/* One read of data and trailer is cheaper for an OSD than two; the buffer has room for a trailer. */
 		if (at == len)

@@ -30,6 +30,20 @@ upload_row(const struct txn *t, struct upload *ret_upload)
 	return row->p ? upload_decode(row->p, row->len, ret_upload) : -ENOENT;
 }
 
+/* Begins an operation on an upload. Returns 0 or -ENOMEM. */
+static int
+start(struct txn *t, const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_op *op,
+      enum txn_say (*decide)(struct txn *t), void (*over)(struct txn *t))
+{
+	char key[OMAP_KEY_MAX];
+
+	if (txn_add_key(t, key, key_upload(key, t->object, t->object_len, id)) < 0) {
+		txn_op_drop(t);
+		return -ENOMEM;
+	}
+	return txn_op_start(t, op, decide, over);
+}
+
 /* ---- create, stat ---- */
 
 struct upload_op {
@@ -41,19 +55,6 @@ struct upload_op {
 	void *to; /* stat: the attributes are copied to this memory */
 	uint32_t cap;
 };
-
-static int
-start(struct upload_op *uo, struct store_op *op, enum txn_say (*decide)(struct txn *t),
-      void (*over)(struct txn *t))
-{
-	char key[OMAP_KEY_MAX];
-
-	if (txn_add_key(&uo->txn, key, key_upload(key, uo->txn.object, uo->txn.object_len, uo->id)) < 0) {
-		txn_op_drop(&uo->txn);
-		return -ENOMEM;
-	}
-	return txn_op_start(&uo->txn, op, decide, over);
-}
 
 static enum txn_say
 decide_create(struct txn *t)
@@ -113,7 +114,7 @@ rstore_upload_create(struct store_port *sp, const struct store_change *c, struct
 	memcpy(uo->id + 8, &half, 4);
 	half = htobe32((uint32_t)id.counter);
 	memcpy(uo->id + 12, &half, 4);
-	return start(uo, op, decide_create, on_created);
+	return start(&uo->txn, uo->id, op, decide_create, on_created);
 }
 
 static enum txn_say
@@ -142,8 +143,7 @@ rstore_upload_stat(struct store_port *sp, const struct store_look *l, struct sto
 		return -ENOMEM;
 	uo->to = l->attrs;
 	uo->cap = l->attrs ? l->cap : 0;
-	memcpy(uo->id, l->id, sizeof uo->id);
-	return start(uo, op, decide_stat, txn_op_over);
+	return start(&uo->txn, l->id, op, decide_stat, txn_op_over);
 }
 
 /* ---- list ---- */
@@ -151,81 +151,32 @@ rstore_upload_stat(struct store_port *sp, const struct store_look *l, struct sto
 struct parts_op {
 	struct txn txn;
 	struct store_part_list *pl;
-	uint8_t id[STORE_UPLOAD_ID_BYTES];
-	struct page page;
-	char after[OMAP_KEY_MAX], prefix[OMAP_KEY_MAX];
+	struct scan scan;
+	char prefix[OMAP_KEY_MAX];
 	uint32_t given;
 	bool is_full;
 };
 
-static void on_parts_page(struct page *pg);
-
-static void
-next_parts(struct parts_op *po)
-{
-	uint32_t left = po->pl->max - po->given;
-
-	check(po->given <= po->pl->max);
-	/* One entry more shows whether others follow. */
-	page_read(po->txn.port, &po->page, po->txn.shard->name, po->after, po->prefix,
-		  left < OMAP_PAGE ? left + 1 : OMAP_PAGE, on_parts_page);
-}
-
 static int
-give_entry(struct parts_op *po, const char *key, size_t key_len, const char *val, size_t val_len)
+give_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
+	struct parts_op *po = container_of(cookie, struct parts_op, scan);
 	struct store_part_list *pl = po->pl;
 	struct store_part part;
 	struct record r;
 	int e = record_decode(val, val_len, &r);
 
-	if (e < 0 || !key_part_number(key, key_len) || key_len >= sizeof po->after)
+	r.number = e == 0 ? key_part_number(key, key_len) : 0;
+	if (!r.number)
 		return -EBADMSG;
 	if (po->is_full || po->given == pl->max) {
 		pl->more = true;
 		return 1;
 	}
-	memcpy(po->after, key, key_len);
-	po->after[key_len] = 0;
-	part = (struct store_part){ .number = key_part_number(key, key_len),
-				    .size_bytes = r.size_bytes,
-				    .crc64 = r.crc64,
-				    .mtime_ns = r.mtime_ns,
-				    .version = r.version,
-				    .etag = r.etag,
-				    .attrs = r.attrs,
-				    .attrs_len = r.attrs_len };
-	po->given++;
+	part = part_show(&r, 0);
+	po->scan.left = pl->max - ++po->given;
 	po->is_full = !pl->part(pl, &part);
 	return 0;
-}
-
-static int start_parts(struct parts_op *po, void (*over)(struct txn *t));
-
-/* The list of parts is complete only if the upload still exists, because the parts end with their upload. */
-static void
-on_parts_over(struct txn *t)
-{
-	struct parts_op *po = container_of(t, struct parts_op, txn);
-
-	txn_op_end(t, t->result < 0 ? t->result : (int)po->given);
-}
-
-static void
-on_parts_page(struct page *pg)
-{
-	struct parts_op *po = container_of(pg, struct parts_op, page);
-	const char *key, *val;
-	size_t key_len, val_len;
-	int e = pg->call.result;
-
-	while (e == 0 && page_next(pg, &key, &key_len, &val, &val_len))
-		e = give_entry(po, key, key_len, val, val_len);
-	page_end(pg);
-	if (e == 0 && pg->more)
-		next_parts(po);
-	else if (e < 0 || (e = start_parts(po, on_parts_over)) < 0)
-		txn_op_end(&po->txn, result_of(e));
 }
 
 static enum txn_say
@@ -238,30 +189,36 @@ decide_parts(struct txn *t)
 }
 
 static void
+on_parts_over(struct txn *t)
+{
+	struct parts_op *po = container_of(t, struct parts_op, txn);
+
+	txn_op_end(t, t->result < 0 ? t->result : (int)po->given);
+}
+
+static void
+on_parts_given(struct scan *s, int e)
+{
+	struct parts_op *po = container_of(s, struct parts_op, scan);
+
+	/* The list of parts is complete only if the upload still exists, because the parts end with their upload. */
+	if (e < 0)
+		txn_op_end(&po->txn, result_of(e));
+	else
+		txn_again(&po->txn, decide_parts, on_parts_over);
+}
+
+static void
 on_parts_looked(struct txn *t)
 {
 	struct parts_op *po = container_of(t, struct parts_op, txn);
 
-	if (t->result < 0)
-		txn_op_end(&po->txn, t->result);
-	else
-		next_parts(po);
-}
-
-/* Looks up the upload. Returns 0 or -ENOMEM. */
-static int
-start_parts(struct parts_op *po, void (*over)(struct txn *t))
-{
-	char key[OMAP_KEY_MAX];
-	int e;
-
-	txn_renew(&po->txn);
-	po->txn.decide = decide_parts;
-	po->txn.over = over;
-	e = txn_add_key(&po->txn, key, key_upload(key, po->txn.object, po->txn.object_len, po->id));
-	if (e == 0)
-		txn_start(po->txn.port, &po->txn);
-	return e;
+	if (t->result < 0) {
+		txn_op_end(t, t->result);
+		return;
+	}
+	po->scan.object = t->shard->name;
+	scan_begin(t->port, &po->scan);
 }
 
 int
@@ -269,20 +226,16 @@ rstore_list_parts(struct store_port *sp, const struct store_look *l, struct stor
 {
 	struct store_part_list *pl = container_of(op, struct store_part_list, op);
 	struct parts_op *po = txn_op_new(rport(sp), sizeof *po, &l->key);
-	int e;
 
 	pl->more = false;
 	if (!po)
 		return -ENOMEM;
 	po->pl = pl;
-	memcpy(po->id, l->id, sizeof po->id);
+	po->scan.prefix = po->prefix;
+	po->scan.left = pl->max;
+	po->scan.row = give_entry;
+	po->scan.over = on_parts_given;
 	key_part(po->prefix, l->id, 0);
-	key_part(po->after, l->id, pl->after);
-	txn_op_begin(&po->txn, op);
-	e = start_parts(po, on_parts_looked);
-	if (e < 0) {
-		rport(sp)->inflight--;
-		txn_op_drop(&po->txn);
-	}
-	return e;
+	key_part(po->scan.after, l->id, pl->after);
+	return start(&po->txn, l->id, op, decide_parts, on_parts_looked);
 }

@@ -44,17 +44,17 @@ static void
 test_records(void **state)
 {
 	uint8_t crcs[24];
-	const struct part part = { .number = 258,
-				   .size_bytes = 7,
-				   .crc64 = 5,
-				   .mtime_ns = 6,
-				   .version = 9,
-				   .etag = { { 1, 2, 3 }, 4 },
-				   .kind = REC_INLINE,
-				   .inline_data = "in line",
-				   .attrs = "a part",
-				   .attrs_len = 6 };
-	struct part other = part;
+	const struct record part = { .number = 258,
+				     .size_bytes = 7,
+				     .crc64 = 5,
+				     .mtime_ns = 6,
+				     .version = 9,
+				     .etag = { { 1, 2, 3 }, 4 },
+				     .kind = REC_INLINE,
+				     .inline_data = "in line",
+				     .attrs = "a part",
+				     .attrs_len = 6 };
+	struct record other = part;
 	uint8_t parts[512];
 	struct record r = { .kind = REC_INLINE,
 			    .version = 0x0102030405060708,

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data objects and maps that rows of the index name. */
+#include "rados/io/gateway_int.h"
+
+#include "base/crc64.h"
+
+#include <errno.h>
+#include <string.h>
+
+int
+parts_names(const void *parts, size_t len, bool is_garbage, name_fn name, void *cookie)
+{
+	struct cur list = cursor(parts, len);
+	struct record part = { 0 };
+	int e;
+
+	/* All of a damaged list is unknown. */
+	do {
+		e = part_next(&list, &part);
+	} while (e > 0);
+	list = cursor(parts, len);
+	part = (struct record){ 0 };
+	while (e == 0 && part_next(&list, &part) > 0) {
+		const struct row_name n = { part.data, part.size_bytes, .is_garbage = is_garbage };
+
+		if (part.kind == REC_DATA)
+			e = name(cookie, &n);
+	}
+	return e;
+}
+
+static int
+record_names(const char *val, size_t len, name_fn name, void *cookie)
+{
+	struct record r = { 0 };
+	int e = record_decode(val, len, &r);
+	const struct row_name n = { r.data, r.size_bytes, .is_map = r.kind == REC_MAP,
+				    .crc64 = r.parts_crc64 };
+
+	if (e < 0 || r.kind == REC_INLINE)
+		return e;
+	return r.kind == REC_PARTS ? parts_names(r.parts, r.parts_len, false, name, cookie)
+				   : name(cookie, &n);
+}
+
+static int
+garbage_names(const char *val, size_t len, name_fn name, void *cookie)
+{
+	struct garbage g;
+	int e = garbage_decode(val, len, &g);
+
+	for (uint32_t i = 0; e == 0 && i < g.data_nr; i++) {
+		struct garbage_data d = garbage_data(&g, i);
+
+		e = name(cookie, &(struct row_name){ d.id, d.size_bytes, .is_garbage = true });
+	}
+	if (e == 0 && g.has_map)
+		e = name(cookie, &(struct row_name){ g.map, .is_map = true, .is_garbage = true });
+	return e;
+}
+
+int
+row_names(const char *key, const char *val, size_t val_len, name_fn name, void *cookie)
+{
+	switch (key[0]) {
+	case KEY_OBJECT:
+	case KEY_PART:
+		return record_names(val, val_len, name, cookie);
+	case KEY_GARBAGE:
+		return garbage_names(val, val_len, name, cookie);
+	default:
+		return 0;
+	}
+}
+
+int
+read_map(rados_ioctx_t meta, struct rid map, char **ret_list, size_t *ret_len)
+{
+	char name[DATA_NAME];
+	uint64_t size;
+	time_t mtime;
+	int e;
+
+	map_name(name, map);
+	e = rados_stat(meta, name, &size, &mtime);
+	if (e < 0)
+		return e;
+	*ret_list = malloc(size + 1);
+	if (!*ret_list)
+		return -ENOMEM;
+	e = rados_read(meta, name, *ret_list, size, 0);
+	*ret_len = e < 0 ? 0 : (size_t)e;
+	return e < 0 ? e : 0;
+}
+
+int
+read_own_map(rados_ioctx_t meta, struct rid map, char **ret_list, size_t *ret_len)
+{
+	int e = read_map(meta, map, ret_list, ret_len);
+	char name[DATA_NAME];
+	uint64_t crc;
+
+	if (e < 0)
+		return e;
+	/* Damaged, it can name what belongs to others.  Those of former versions have none. */
+	map_name(name, map);
+	e = rados_getxattr(meta, name, XATTR_CRC, (char *)&crc, sizeof crc);
+	if (e == sizeof crc)
+		return crc64_nvme(0, *ret_list, *ret_len) == crc ? 0 : -EBADMSG;
+	return e == -ENODATA ? 0 : e < 0 ? e : -EBADMSG;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of the index, and of the tables of buckets and of gateways: read by ports; read and written by threads that wait. */
+#include "rados/io/gateway_int.h"
+
+#include <errno.h>
+#include <string.h>
+
+rados_read_op_t
+row_read_op(struct row_read *rr, const char *key)
+{
+	rados_read_op_t op = rados_create_read_op();
+
+	rr->rv = 0;
+	rados_read_op_omap_get_vals_by_keys(op, &key, 1, &rr->iter, &rr->rv);
+	return op;
+}
+
+int
+row_read_value(struct row_read *rr, char **ret_val, size_t *ret_len)
+{
+	char *key = NULL;
+	size_t key_len;
+	int e = rr->call.result < 0 ? rr->call.result : rr->rv;
+
+	*ret_val = NULL;
+	*ret_len = 0;
+	if (e >= 0 && rados_omap_get_next2(rr->iter, &key, ret_val, &key_len, ret_len) < 0)
+		e = -EIO;
+	return e < 0 ? e : key != NULL;
+}
+
+/* Gives the rows of a page to row(). Returns 0 or the result of row(). */
+static int
+page_rows(rados_omap_iter_t iter, char after[OMAP_KEY_MAX], row_fn row, void *cookie)
+{
+	char *key, *val;
+	size_t key_len, val_len;
+	int e = 0;
+
+	while (e == 0 && rados_omap_get_next2(iter, &key, &val, &key_len, &val_len) == 0 && key) {
+		if (key_len >= OMAP_KEY_MAX)
+			return -EBADMSG;
+		/* A row before this one may have moved the position beyond it. */
+		if (strcmp(key, after) > 0)
+			memcpy(after, key, key_len + 1);
+		e = row(cookie, key, key_len, val, val_len);
+	}
+	return e;
+}
+
+/* ---- on a port ---- */
+
+static void on_page(struct call *c);
+
+static void
+next_page(struct scan *s)
+{
+	rados_read_op_t op = rados_create_read_op();
+
+	s->rv = 0;
+	s->more = 0;
+	rados_read_op_omap_get_vals2(op, s->after, s->prefix, s->left < OMAP_PAGE ? s->left + 1 : OMAP_PAGE,
+				     &s->iter, &s->more, &s->rv);
+	call_read(s->call.port, &s->call, POOL_META, s->object, op, 0, on_page);
+}
+
+static void
+on_page(struct call *c)
+{
+	struct scan *s = container_of(c, struct scan, call);
+	int e = c->result < 0 ? c->result : s->rv;
+
+	if (e == 0)
+		e = page_rows(s->iter, s->after, s->row, s);
+	rados_omap_get_end(s->iter);
+	if (e == 0 && s->more)
+		next_page(s);
+	else
+		s->over(s, e);
+}
+
+void
+scan_begin(struct rport *p, struct scan *s)
+{
+	check(s->object && s->prefix && s->row && s->over);
+	s->call.port = p;
+	next_page(s);
+}
+
+/* ---- on a thread that waits ---- */
+
+int
+write_now(rados_ioctx_t io, const char *object, rados_write_op_t op)
+{
+	int e = rados_write_op_operate(op, io, object, NULL, 0);
+
+	rados_release_write_op(op);
+	return e;
+}
+
+static int
+read_now(rados_ioctx_t io, const char *object, rados_read_op_t op)
+{
+	int e = rados_read_op_operate(op, io, object, 0);
+
+	rados_release_read_op(op);
+	return e;
+}
+
+int
+each_row(rados_ioctx_t io, const char *object, const char *prefix, row_fn row, void *cookie)
+{
+	char after[OMAP_KEY_MAX] = "";
+	unsigned char more = 1;
+	int e = 0;
+
+	while (e == 0 && more) {
+		rados_read_op_t op = rados_create_read_op();
+		rados_omap_iter_t iter;
+		int rv = 0;
+
+		rados_read_op_omap_get_vals2(op, after, prefix, OMAP_PAGE, &iter, &more, &rv);
+		e = read_now(io, object, op);
+		e = e < 0 ? e : rv;
+		if (e == 0)
+			e = page_rows(iter, after, row, cookie);
+		rados_omap_get_end(iter);
+	}
+	return e;
+}
+
+int
+read_value(rados_ioctx_t io, const char *object, const char *key, void *buf, size_t cap)
+{
+	struct row_read rr;
+	char *val;
+	size_t len;
+	int e;
+
+	rr.call.result = read_now(io, object, row_read_op(&rr, key));
+	e = row_read_value(&rr, &val, &len);
+	if (e > 0 && len <= cap)
+		memcpy(buf, val, len);
+	rados_omap_get_end(rr.iter);
+	return e < 0 ? e : e == 0 ? -ENOENT : len <= cap ? (int)len : -EBADMSG;
+}
+
+int
+read_number(rados_ioctx_t io, const char *key, uint64_t *ret_number)
+{
+	int n = read_value(io, OBJECT_STORE, key, ret_number, sizeof *ret_number);
+
+	return n < 0 ? n : n == sizeof *ret_number ? 0 : -EBADMSG;
+}
+
+int
+raise_generation(rados_ioctx_t io, const char *shard, uint64_t clears)
+{
+	uint64_t was;
+	int e;
+
+	do {
+		e = rados_getxattr(io, shard, XATTR_GENERATION, (char *)&was, sizeof was);
+		if (e != sizeof was)
+			return e < 0 ? e : -EBADMSG;
+		e = write_now(io, shard, op_generation(was, (was & ~clears) + 1));
+	} while (e == -ECANCELED);
+	return e;
+}
