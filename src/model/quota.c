@@ -2,6 +2,7 @@
 /* The quota ledger: rows, usage, documents; see quota.h. */
 #include "model/quota_int.h"
 
+#include "base/crc64.h"
 #include "model/rules.h"
 
 #include <errno.h>
@@ -11,16 +12,6 @@
 #define SLOTS_FIRST 64u
 
 const struct store_use quota_unbounded = { STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED };
-
-static uint32_t
-hash_of(const char *name, size_t len)
-{
-	uint32_t h = 2166136261u;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ (uint8_t)name[i]) * 16777619u;
-	return h;
-}
 
 void
 quota_note_active(struct quota_book *book)
@@ -111,7 +102,7 @@ quota_find_rules(const struct quota_rule *rules, int nr, const char *name, size_
 struct quota_row **
 quota_link_of(struct quota_book *book, const char *name, size_t len)
 {
-	uint32_t hash = hash_of(name, len);
+	uint32_t hash = (uint32_t)crc64_nvme(0, name, len);
 	struct quota_row **link = &book->slots[hash & (book->slot_nr - 1)];
 
 	while (*link &&
@@ -177,7 +168,7 @@ quota_row_for(struct quota_book *book, int counter, const void *name, size_t len
 	row->part = calloc((size_t)book->counter_nr, sizeof *row->part);
 	row->len = (uint8_t)len;
 	row->max = quota_unbounded;
-	row->hash = hash_of(row->name, len);
+	row->hash = (uint32_t)crc64_nvme(0, name, len);
 	if (!row->part ||
 	    quota_find_rules(book->rules, book->rule_nr, row->name, len, &row->rule, &row->rule_nr) < 0) {
 		row_free(row);

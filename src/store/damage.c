@@ -4,6 +4,7 @@
 
 #include "base/advice.h"
 #include "base/check.h"
+#include "base/crc64.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,11 +51,7 @@ damage_disk(struct store_damage *all, const char *name)
 static uint32_t
 hash_of(const uint8_t *key, size_t len)
 {
-	uint32_t h = 2166136261u;
-
-	for (size_t i = 0; i < len; i++)
-		h = (h ^ key[i]) * 16777619u;
-	return h % DAMAGE_HASHES;
+	return (uint32_t)crc64_nvme(0, key, len) % DAMAGE_HASHES;
 }
 
 static struct damage *
