@@ -111,6 +111,16 @@ model_judge_parts(const struct store_complete *c, struct model_view *v, bool add
 	return adds_crc && c->have_expect_crc64 && c->expect_crc64 != ret->crc64 ? -EILSEQ : 0;
 }
 
+void
+model_tell_object(struct store_complete *c, const struct model_record *object, uint64_t mtime_ns)
+{
+	c->version = object->version;
+	c->size_bytes = object->size_bytes;
+	c->crc64 = object->crc64;
+	c->mtime_ns = mtime_ns;
+	c->etag = object->etag;
+}
+
 bool
 model_was_done(struct store_complete *c, const struct model_record *object, uint64_t mtime_ns,
 	       uint32_t part_nr, struct model_view *parts)
@@ -120,11 +130,7 @@ model_was_done(struct store_complete *c, const struct model_record *object, uint
 
 	if (part_nr != c->part_nr || model_judge_parts(&list, parts, false, &a) < 0)
 		return false;
-	c->version = object->version;
-	c->size_bytes = object->size_bytes;
-	c->crc64 = object->crc64;
-	c->mtime_ns = mtime_ns;
-	c->etag = object->etag;
+	model_tell_object(c, object, mtime_ns);
 	return c->was_done = true;
 }
 

@@ -136,6 +136,8 @@ int model_check_list(struct store_complete *c);
  * the CRC of the object from their CRCs. Returns 0, -EBADR, -EMSGSIZE, -ERANGE, -EILSEQ, or an error of the view. */
 int model_judge_parts(const struct store_complete *c, struct model_view *v, bool adds_crc,
 		      struct model_answer *ret);
+/* Sets the results of c, which describe the object. */
+void model_tell_object(struct store_complete *c, const struct model_record *object, uint64_t mtime_ns);
 /* Returns true, and sets the results of c and c->was_done, if the completion c repeats the completion that made an
  * object. part_nr: number of parts of the object, which the view shows. */
 bool model_was_done(struct store_complete *c, const struct model_record *object, uint64_t mtime_ns,

@@ -395,9 +395,7 @@ rstore_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void
 	if (e < 0)
 		say(cookie, err);
 	else
-		e = fsck_store(st->client[0].io[POOL_META], st->client[0].io[POOL_DATA],
-			       st->gw.format.object_bytes, mode, damage ? &damage->sums : NULL, meter, say,
-			       cookie);
+		e = fsck_store(st, mode, damage ? &damage->sums : NULL, meter, say, cookie);
 	meter_step(meter, METER_WAITS, 0);
 	if (damage && e != 0)
 		damage_report(damage, false, say, cookie);

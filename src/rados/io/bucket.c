@@ -206,8 +206,7 @@ on_there(struct txn *t)
 	/* The usage of the bucket is counted from now on; the bucket is empty. */
 	bo->row.state = BUCKET_THERE;
 	rb = t->result == 0 ? rbucket_put_in(st, t->bucket, t->bucket_len, &bo->row) : NULL;
-	if (rb)
-		rbucket_release(rb);
+	rbucket_release(rb);
 	if (rb && bo->attrs_len)
 		usage_set_docs(st, t->bucket, t->bucket_len, bo->attrs_len);
 	fault_point("bucket.made");
@@ -215,14 +214,14 @@ on_there(struct txn *t)
 }
 
 static enum txn_say
-decide_not_made(struct txn *t)
+decide_gone(struct txn *t)
 {
 	struct bucket_op *bo = container_of(t, struct bucket_op, txn);
 	struct bucket_row row;
 
 	if (is_mine(bo, &row))
 		return doom(t, &row);
-	t->result = 0;
+	t->result = -EAGAIN;
 	return TXN_OVER;
 }
 
@@ -240,7 +239,7 @@ on_shards_made(struct bucket_op *bo)
 	fault_point("bucket.shards_made");
 	bo->said = result_of(bo->result);
 	if (bo->result < 0)
-		txn_again(&bo->txn, decide_not_made, on_undone);
+		txn_again(&bo->txn, decide_gone, on_undone);
 	else
 		txn_again(&bo->txn, decide_there, on_there);
 }
@@ -335,18 +334,6 @@ on_opened(struct bucket_op *bo)
 }
 
 static void open_gate(struct gate *g);
-
-static enum txn_say
-decide_gone(struct txn *t)
-{
-	struct bucket_op *bo = container_of(t, struct bucket_op, txn);
-	struct bucket_row row;
-
-	if (is_mine(bo, &row))
-		return doom(t, &row);
-	t->result = -EAGAIN;
-	return TXN_OVER;
-}
 
 static void
 on_gone(struct txn *t)

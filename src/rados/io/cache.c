@@ -31,7 +31,7 @@ rbucket_free(struct rbucket *rb)
 void
 rbucket_release(struct rbucket *rb)
 {
-	uint32_t was = atomic_fetch_sub(&rb->refs, 1);
+	uint32_t was = rb ? atomic_fetch_sub(&rb->refs, 1) : 2;
 
 	check(was > 0);
 	if (was == 1)
@@ -159,8 +159,7 @@ rbucket_put_in(struct rstore *st, const char *name, size_t len, const struct buc
 		rbucket_is_there(rb);
 		return rb;
 	}
-	if (rb)
-		rbucket_release(rb);
+	rbucket_release(rb);
 	rb = rbucket_new(st, name, len, row);
 	if (!rb)
 		return NULL;
@@ -188,8 +187,7 @@ rbucket_put_in(struct rstore *st, const char *name, size_t len, const struct buc
 	pthread_mutex_unlock(&st->cache_lock);
 	if (unused)
 		rbucket_free(unused);
-	if (old)
-		rbucket_release(old);
+	rbucket_release(old);
 	return rb;
 }
 

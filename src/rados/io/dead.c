@@ -46,7 +46,7 @@ is_it(void *cookie, const struct row_name *name)
 		return 1;
 	if (!name->is_map || name->is_garbage)
 		return 0;
-	e = read_own_map(n->st->client[0].io[POOL_META], name->id, &list, &len);
+	e = read_own_map(n->st, name->id, &list, &len);
 	if (e == 0)
 		e = parts_names(list, len, false, is_it, cookie);
 	free(list);
@@ -63,7 +63,7 @@ on_record(void *cookie, const char *key, size_t key_len, const char *val, size_t
 static int
 each_of(struct naming *n, const char *prefix, row_fn row)
 {
-	return each_row(n->st->client[0].io[POOL_META], n->shard, prefix, row, n);
+	return each_row(n->st, n->shard, prefix, row, n);
 }
 
 static int
@@ -116,7 +116,7 @@ find_shard(struct rstore *st, const struct owner *o, char ret_name[64])
 	if (!nul || bucket_len == 0 || bucket_len > STORE_BUCKET_MAX)
 		return -EBADMSG;
 	memcpy(key + 1, o->bytes, bucket_len);
-	e = read_value(st->client[0].io[POOL_META], OBJECT_BUCKETS, key, val, sizeof val);
+	e = read_value(st, OBJECT_BUCKETS, key, val, sizeof val);
 	if (e >= 0)
 		e = bucket_decode(val, (size_t)e, &row);
 	if (e == 0)
@@ -135,7 +135,7 @@ clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 	int e = find_shard(st, o, shard);
 
 	if (e == 0) {
-		e = raise_generation(meta, shard, 0);
+		e = raise_generation(st, shard, 0);
 		fault_point("dead.raised");
 		if (e == 0)
 			e = is_named(st, shard, o, id);
@@ -246,7 +246,7 @@ open_shards(struct rstore *st, const struct bucket_row *row)
 
 	for (uint32_t i = 0; e == 0 && i < row->shards; i++) {
 		shard_name(name, row->uid, i);
-		e = raise_generation(st->client[0].io[POOL_META], name, GENERATION_CLOSED);
+		e = raise_generation(st, name, GENERATION_CLOSED);
 	}
 	return e;
 }
@@ -280,7 +280,7 @@ clean_buckets(struct rstore *st, uint32_t instance)
 {
 	struct undone u = { st, instance };
 
-	return each_row(st->client[0].io[POOL_META], OBJECT_BUCKETS, "b", on_bucket, &u);
+	return each_row(st, OBJECT_BUCKETS, "b", on_bucket, &u);
 }
 
 /* ---- all of it ---- */
@@ -293,7 +293,7 @@ read_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *ret_addrs
 	int e;
 
 	gateway_addrs_key(key, instance);
-	e = read_value(st->client[0].io[POOL_META], OBJECT_STORE, key, val, sizeof val);
+	e = read_value(st, OBJECT_STORE, key, val, sizeof val);
 	return e < 0 ? e : gateway_addrs_decode(val, (size_t)e, ret_addrs);
 }
 
@@ -342,7 +342,7 @@ check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
 	}
 	if (e < 0)
 		return e;
-	e = each_row(st->client[0].io[POOL_META], OBJECT_STORE, "i", on_living, &b);
+	e = each_row(st, OBJECT_STORE, "i", on_living, &b);
 	if (e == 0 && b.living) {
 		log_warn("gateway %u is not put on the cluster's blocklist: %s in its row is an address of "
 			 "one that "
@@ -427,6 +427,6 @@ clean_up(struct rstore *st)
 {
 	if (atomic_load(&st->gw.is_fenced))
 		return;
-	each_row(st->client[0].io[POOL_META], OBJECT_STORE, "x", on_dead, st);
+	each_row(st, OBJECT_STORE, "x", on_dead, st);
 	sweep(st);
 }

@@ -14,23 +14,32 @@
 
 /* ---- start ---- */
 
+int
+format_row(struct rstore *st, enum pool pool, uint8_t bytes[STORE_FORMAT_BYTES],
+	   struct store_format_row *ret_row)
+{
+	int n = rados_getxattr(st->client[0].io[pool], OBJECT_STORE, XATTR_FORMAT, (char *)bytes,
+			       STORE_FORMAT_BYTES);
+
+	return n < 0 ? n : format_decode(bytes, (size_t)n, ret_row);
+}
+
 /* Compares the data pool with the store: names in the data pool of another store would name other bytes. */
 static int
 check_data_pool(struct rstore *st, char *err, size_t err_len)
 {
 	uint8_t bytes[STORE_FORMAT_BYTES];
 	struct store_format_row row;
-	int e = rados_getxattr(st->client[0].io[POOL_DATA], OBJECT_STORE, XATTR_FORMAT, (char *)bytes,
-			       sizeof bytes);
+	int e = format_row(st, POOL_DATA, bytes, &row);
 
-	if (e < 0 && e != -ENOENT && e != -ENODATA)
-		return refuse(err, err_len, e, "pool %s: %s", st->data_pool, strerror(-e));
-	if (e < 0)
+	if (e == -ENOENT || e == -ENODATA)
 		return refuse(err, err_len, -EINVAL, "pool %s: it is not the data pool of the store in %s",
 			      st->data_pool, st->meta_pool);
-	if (format_decode(bytes, (size_t)e, &row) < 0)
+	if (e == -EBADMSG || e == -EPROTONOSUPPORT)
 		return refuse(err, err_len, -ENOTRECOVERABLE, "pool %s: the store's description is damaged",
 			      st->data_pool);
+	if (e < 0)
+		return refuse(err, err_len, e, "pool %s: %s", st->data_pool, strerror(-e));
 	if (memcmp(row.uuid, st->gw.format.uuid, sizeof row.uuid) != 0)
 		return refuse(err, err_len, -EINVAL,
 			      "pool %s: it is the data pool of another store than that in %s", st->data_pool,
@@ -39,20 +48,11 @@ check_data_pool(struct rstore *st, char *err, size_t err_len)
 }
 
 int
-format_row(struct rstore *st, uint8_t bytes[STORE_FORMAT_BYTES], struct store_format_row *ret_row)
-{
-	int n = rados_getxattr(st->client[0].io[POOL_META], OBJECT_STORE, XATTR_FORMAT, (char *)bytes,
-			       STORE_FORMAT_BYTES);
-
-	return n < 0 ? n : format_decode(bytes, (size_t)n, ret_row);
-}
-
-int
 format_read(struct rstore *st, char *err, size_t err_len)
 {
 	uint8_t bytes[STORE_FORMAT_BYTES];
 	struct store_format_row *row = &st->gw.format;
-	int e = format_row(st, bytes, row);
+	int e = format_row(st, POOL_META, bytes, row);
 
 	if (e == -ENOENT || e == -ENODATA) {
 		refuse(err, err_len, -EINVAL, "pool %s: no store", st->meta_pool);
@@ -82,7 +82,7 @@ format_look(struct rstore *st)
 	uint8_t bytes[STORE_FORMAT_BYTES];
 	struct store_format_row row;
 
-	if (was == STORE_FORMAT_VERSION || format_row(st, bytes, &row) < 0 || row.version <= was)
+	if (was == STORE_FORMAT_VERSION || format_row(st, POOL_META, bytes, &row) < 0 || row.version <= was)
 		return;
 	atomic_store(&st->gw.format_version, row.version);
 	log_info("the pools have format version %u now, which was %u", row.version, was);

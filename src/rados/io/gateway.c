@@ -160,38 +160,23 @@ gateway_fence(struct rstore *st)
 			  gw->fenced_by);
 }
 
-/* Under the lock. */
-static bool
-is_known(const struct gateway *gw, uint32_t instance)
-{
-	bool found = instance == gw->instance;
-
-	for (uint32_t i = 0; !found && i < gw->peer_nr; i++)
-		found = gw->peers[i].instance == instance;
-	return found;
-}
-
 bool
 gateway_is_alive(struct rstore *st, uint32_t instance)
 {
-	bool found;
+	struct gateway *gw = &st->gw;
+	bool found = instance == gw->instance;
 
-	pthread_mutex_lock(&st->gw.lock);
-	found = is_known(&st->gw, instance);
-	pthread_mutex_unlock(&st->gw.lock);
+	pthread_mutex_lock(&gw->lock);
+	for (uint32_t i = 0; !found && i < gw->peer_nr; i++)
+		found = gw->peers[i].instance == instance;
+	pthread_mutex_unlock(&gw->lock);
 	return found;
 }
 
 bool
 gateway_is_gone(struct rstore *st, uint32_t instance)
 {
-	struct gateway *gw = &st->gw;
-	bool gone;
-
-	pthread_mutex_lock(&gw->lock);
-	gone = instance < gw->next_instance && !is_known(gw, instance);
-	pthread_mutex_unlock(&gw->lock);
-	return gone;
+	return instance < atomic_load(&st->gw.next_instance) && !gateway_is_alive(st, instance);
 }
 
 /* ---- rows ---- */
@@ -286,7 +271,6 @@ enter(struct rstore *st)
 	struct gateway_row row = {
 		.first = 1, .last = 1 + ID_AHEAD, .since_ns = clock_wall_ns(), .version = STORE_FORMAT_VERSION
 	};
-	rados_ioctx_t io = st->client[0].io[POOL_META];
 	uint8_t bytes[GATEWAY_ADDRS_BYTES];
 	struct gateway_addrs addrs;
 	char key[16], addrs_key[16];
@@ -302,9 +286,9 @@ enter(struct rstore *st)
 		rados_write_op_t op;
 		uint64_t number, next;
 
-		e = read_number(io, "E", &row.epoch);
+		e = read_number(st, "E", &row.epoch);
 		if (e == 0)
-			e = read_number(io, "N", &number);
+			e = read_number(st, "N", &number);
 		if (e < 0)
 			return e;
 		next = number + 1;
@@ -457,7 +441,7 @@ watch_peers(struct rstore *st, struct gateway_table *t)
 	old = gw->peers;
 	gw->peers = t->peers;
 	gw->peer_nr = t->nr;
-	gw->next_instance = (uint32_t)t->next;
+	atomic_store(&gw->next_instance, (uint32_t)t->next);
 	gw->rank = rank;
 	pthread_mutex_unlock(&gw->lock);
 	free(old);
@@ -534,12 +518,8 @@ gateway_stop(struct rstore *st)
 	helper_stop(&gw->beat);
 	if (gw->is_entered)
 		leave(st);
-	while ((l = list_pop(&gw->dirty))) {
-		struct rshard *s = container_of(l, struct rshard, dirty);
-
-		if (s->bucket)
-			rbucket_release(s->bucket);
-	}
+	while ((l = list_pop(&gw->dirty)))
+		rbucket_release(container_of(l, struct rshard, dirty)->bucket);
 	free(gw->peers);
 	free(gw->id_over);
 	gw->peers = NULL;

@@ -17,16 +17,16 @@ struct peer {
 
 /* Calls row() for each row whose key begins with the prefix, in order. Returns 0; -errno of a read; or the first other
  * result of row(), with which the rows end. */
-int each_row(rados_ioctx_t io, const char *object, const char *prefix, row_fn row, void *cookie);
+int each_row(const struct rstore *st, const char *object, const char *prefix, row_fn row, void *cookie);
 /* Reads the value of a row into a buffer. Returns its length; -ENOENT: there is no such row; -EBADMSG: the value is longer
  * than cap; or another -errno. */
-int read_value(rados_ioctx_t io, const char *object, const char *key, void *buf, size_t cap);
+int read_value(const struct rstore *st, const char *object, const char *key, void *buf, size_t cap);
 /* Reads a number of the table of gateways: "E", the epoch, or "N", the number of the next gateway. Returns 0 or -errno. */
-int read_number(rados_ioctx_t io, const char *key, uint64_t *ret_number);
+int read_number(const struct rstore *st, const char *key, uint64_t *ret_number);
 /* Executes a write, and releases it. Returns the result. */
 int write_now(rados_ioctx_t io, const char *object, rados_write_op_t op);
 /* Raises the generation of a shard, without the bits `clears`. Returns 0 or -errno. */
-int raise_generation(rados_ioctx_t io, const char *shard, uint64_t clears);
+int raise_generation(const struct rstore *st, const char *shard, uint64_t clears);
 
 /* ---- names.c; any thread that may wait ---- */
 
@@ -45,9 +45,9 @@ int row_names(const char *key, const char *val, size_t val_len, name_fn name, vo
 /* Calls name() for the data of each part in a list. Returns 0; -EBADMSG, without a call; or a result of name(). */
 int parts_names(const void *parts, size_t len, bool is_garbage, name_fn name, void *cookie);
 /* Reads the list of parts in a map; the caller frees the list, also after an error. Returns 0 or -errno. */
-int read_map(rados_ioctx_t meta, struct rid map, char **ret_list, size_t *ret_len);
+int read_map(const struct rstore *st, struct rid map, char **ret_list, size_t *ret_len);
 /* Reads the list as read_map() does, for a caller without the CRC in the record, and compares it with the CRC beside it. */
-int read_own_map(rados_ioctx_t meta, struct rid map, char **ret_list, size_t *ret_len);
+int read_own_map(const struct rstore *st, struct rid map, char **ret_list, size_t *ret_len);
 
 /* ---- gateway.c ---- */
 

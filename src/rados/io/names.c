@@ -74,8 +74,9 @@ row_names(const char *key, const char *val, size_t val_len, name_fn name, void *
 }
 
 int
-read_map(rados_ioctx_t meta, struct rid map, char **ret_list, size_t *ret_len)
+read_map(const struct rstore *st, struct rid map, char **ret_list, size_t *ret_len)
 {
+	rados_ioctx_t meta = st->client[0].io[POOL_META];
 	char name[DATA_NAME];
 	uint64_t size;
 	time_t mtime;
@@ -94,9 +95,9 @@ read_map(rados_ioctx_t meta, struct rid map, char **ret_list, size_t *ret_len)
 }
 
 int
-read_own_map(rados_ioctx_t meta, struct rid map, char **ret_list, size_t *ret_len)
+read_own_map(const struct rstore *st, struct rid map, char **ret_list, size_t *ret_len)
 {
-	int e = read_map(meta, map, ret_list, ret_len);
+	int e = read_map(st, map, ret_list, ret_len);
 	char name[DATA_NAME];
 	uint64_t crc;
 
@@ -104,7 +105,7 @@ read_own_map(rados_ioctx_t meta, struct rid map, char **ret_list, size_t *ret_le
 		return e;
 	/* Damaged, it can name what belongs to others.  Those of former versions have none. */
 	map_name(name, map);
-	e = rados_getxattr(meta, name, XATTR_CRC, (char *)&crc, sizeof crc);
+	e = rados_getxattr(st->client[0].io[POOL_META], name, XATTR_CRC, (char *)&crc, sizeof crc);
 	if (e == sizeof crc)
 		return crc64_nvme(0, *ret_list, *ret_len) == crc ? 0 : -EBADMSG;
 	return e == -ENODATA ? 0 : e < 0 ? e : -EBADMSG;

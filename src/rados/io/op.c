@@ -30,19 +30,13 @@ txn_op_drop(struct txn *t)
 	free(t);
 }
 
-void
-txn_op_begin(struct txn *t, struct store_op *op)
-{
-	op->port = &t->port->base;
-	t->op = op;
-	t->port->inflight++;
-}
-
 int
 txn_op_start(struct txn *t, struct store_op *op, enum txn_say (*decide)(struct txn *t),
 	     void (*over)(struct txn *t))
 {
-	txn_op_begin(t, op);
+	op->port = &t->port->base;
+	t->op = op;
+	t->port->inflight++;
 	t->decide = decide;
 	t->over = over;
 	txn_start(t->port, t);

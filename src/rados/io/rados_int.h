@@ -71,6 +71,18 @@ struct pool_stats {
 	uint64_t waits_ns;    /* as it was found then */
 };
 
+/* Returns an array with room for one more element, which may have another address. NULL: no memory; the array stays. */
+static inline void *
+room_for_one(void *array, size_t nr, size_t *cap, size_t element_bytes)
+{
+	size_t more = nr + nr / 2 + 4;
+	void *new = nr < *cap ? array : reallocarray(array, more, element_bytes);
+
+	if (new &&nr == *cap)
+		*cap = more;
+	return new;
+}
+
 /* ---- rows of omaps ---- */
 
 /* Takes a row; the bytes are there until it returns. Returns 0: further rows are wanted; 1: no more are wanted; -errno. */
@@ -155,7 +167,8 @@ struct gateway {
 	struct list dirty;      /* struct rshard: garbage was made there */
 	bool is_sweeping;       /* garbage is being removed of shards that are not in dirty meanwhile */
 	struct peer *peers;     /* all gateways, by their rows; under the lock */
-	uint32_t peer_nr, next_instance;
+	uint32_t peer_nr;
+	_Atomic uint32_t next_instance; /* set under the lock, together with the peers */
 	uint64_t looked_ns;             /* when this one looked at the others */
 	_Atomic uint32_t rank;          /* this one's place among all, by number */
 	uint8_t row[GATEWAY_ROW_BYTES]; /* as it was written last */
@@ -436,7 +449,8 @@ struct txn {
 	bool is_pinned, is_alone;
 	bool is_read;  /* set by whoever begins it: it changes nothing, so a value that is there is enough */
 	bool is_brief; /* the look does not ask for the generation */
-	uint32_t more_nr, more_cap;
+	uint32_t more_nr;
+	size_t more_cap;
 	struct txn_more *more;
 	struct quota_change delta; /* what it adds to the bucket: set by decide() */
 	bool is_held;              /* the book holds it */
@@ -480,8 +494,6 @@ void txn_fini(struct txn *t);
 void *txn_op_new(struct rport *p, size_t bytes, const struct store_key *k);
 /* Frees an operation that has not begun. */
 void txn_op_drop(struct txn *t);
-/* Notes that the operation of the caller has begun. */
-void txn_op_begin(struct txn *t, struct store_op *op);
 /* Begins the operation of the caller, and its txn. Returns 0. */
 int txn_op_start(struct txn *t, struct store_op *op, enum txn_say (*decide)(struct txn *t),
 		 void (*over)(struct txn *t));
@@ -544,6 +556,7 @@ void rbucket_doubt(struct rbucket *rb);
 void rbucket_drop(struct rbucket *rb);
 /* Returns all that are cached, with a reference each; the list is the caller's to free().  NULL: no memory. */
 struct rbucket **rbuckets_all(struct rstore *st, uint32_t *ret_nr);
+/* Drops a reference. NULL is allowed. */
 void rbucket_release(struct rbucket *rb);
 void rbuckets_fini(struct rstore *st);
 struct rshard *rbucket_shard(struct rbucket *rb, const char *key, size_t len);
@@ -609,8 +622,9 @@ int format_read(struct rstore *st, char *err, size_t err_len);
 /* Returns 0 if the pools may have records of this version; otherwise logs that `gantryd --upgrade` is needed, and
  * returns -EOPNOTSUPP. Any thread. */
 int format_allows(struct rstore *st, uint32_t version);
-/* Reads the description in the meta pool. Returns 0 or -errno, as format_decode() does. */
-int format_row(struct rstore *st, uint8_t bytes[STORE_FORMAT_BYTES], struct store_format_row *ret_row);
+/* Reads the description in a pool. Returns 0 or -errno, as format_decode() does. */
+int format_row(struct rstore *st, enum pool pool, uint8_t bytes[STORE_FORMAT_BYTES],
+	       struct store_format_row *ret_row);
 
 /* ---- upgrade.c ---- */
 
@@ -633,8 +647,6 @@ next_version(uint64_t old)
 
 /* Writes the key of a bucket's row. kind: 'b': the bucket, 'a': its attributes, 'q': its quota. */
 void table_key(char key[TABLE_KEY_MAX], char kind, const char *name, size_t len);
-/* Adds a row of the bucket to a transaction. Returns 0 or -ENOMEM. */
-int table_add_key(struct txn *t, char kind, const char *name, size_t len);
 /* Makes an operation of so many bytes, zeroed, whose first member is a txn about the bucket's row and (kind 0: no other)
  * another row of the bucket. NULL: no memory. */
 void *table_op_new(struct rport *p, size_t bytes, const char *name, size_t len, char kind);

@@ -99,16 +99,16 @@ write_now(rados_ioctx_t io, const char *object, rados_write_op_t op)
 }
 
 static int
-read_now(rados_ioctx_t io, const char *object, rados_read_op_t op)
+read_now(const struct rstore *st, const char *object, rados_read_op_t op)
 {
-	int e = rados_read_op_operate(op, io, object, 0);
+	int e = rados_read_op_operate(op, st->client[0].io[POOL_META], object, 0);
 
 	rados_release_read_op(op);
 	return e;
 }
 
 int
-each_row(rados_ioctx_t io, const char *object, const char *prefix, row_fn row, void *cookie)
+each_row(const struct rstore *st, const char *object, const char *prefix, row_fn row, void *cookie)
 {
 	char after[OMAP_KEY_MAX] = "";
 	unsigned char more = 1;
@@ -120,7 +120,7 @@ each_row(rados_ioctx_t io, const char *object, const char *prefix, row_fn row, v
 		int rv = 0;
 
 		rados_read_op_omap_get_vals2(op, after, prefix, OMAP_PAGE, &iter, &more, &rv);
-		e = read_now(io, object, op);
+		e = read_now(st, object, op);
 		e = e < 0 ? e : rv;
 		if (e == 0)
 			e = page_rows(iter, after, row, cookie);
@@ -130,14 +130,14 @@ each_row(rados_ioctx_t io, const char *object, const char *prefix, row_fn row, v
 }
 
 int
-read_value(rados_ioctx_t io, const char *object, const char *key, void *buf, size_t cap)
+read_value(const struct rstore *st, const char *object, const char *key, void *buf, size_t cap)
 {
 	struct row_read rr;
 	char *val;
 	size_t len;
 	int e;
 
-	rr.call.result = read_now(io, object, row_read_op(&rr, key));
+	rr.call.result = read_now(st, object, row_read_op(&rr, key));
 	e = row_read_value(&rr, &val, &len);
 	if (e > 0 && len <= cap)
 		memcpy(buf, val, len);
@@ -146,16 +146,17 @@ read_value(rados_ioctx_t io, const char *object, const char *key, void *buf, siz
 }
 
 int
-read_number(rados_ioctx_t io, const char *key, uint64_t *ret_number)
+read_number(const struct rstore *st, const char *key, uint64_t *ret_number)
 {
-	int n = read_value(io, OBJECT_STORE, key, ret_number, sizeof *ret_number);
+	int n = read_value(st, OBJECT_STORE, key, ret_number, sizeof *ret_number);
 
 	return n < 0 ? n : n == sizeof *ret_number ? 0 : -EBADMSG;
 }
 
 int
-raise_generation(rados_ioctx_t io, const char *shard, uint64_t clears)
+raise_generation(const struct rstore *st, const char *shard, uint64_t clears)
 {
+	rados_ioctx_t io = st->client[0].io[POOL_META];
 	uint64_t was;
 	int e;
 

@@ -88,11 +88,9 @@ txn_add_key(struct txn *t, const char *key, size_t len)
 	struct txn_key *k = &t->key[t->key_nr];
 
 	check(t->key_nr < TXN_KEYS && len > 0 && len < OMAP_KEY_MAX);
-	k->key = malloc(len + 1);
+	k->key = strndup(key, len);
 	if (!k->key)
 		return -ENOMEM;
-	memcpy(k->key, key, len);
-	k->key[len] = 0;
 	k->len = (uint16_t)len;
 	t->key_nr++;
 	return 0;
@@ -136,25 +134,16 @@ txn_remove(struct txn *t, int key)
 int
 txn_more(struct txn *t, const char *key, size_t len, struct bytes value)
 {
-	struct txn_more *m = t->more;
+	struct txn_more *m = room_for_one(t->more, t->more_nr, &t->more_cap, sizeof *m);
 
-	if (t->more_nr == t->more_cap) {
-		uint32_t cap = t->more_cap ? 2 * t->more_cap : 4;
-
-		m = realloc(m, cap * sizeof *m);
-		if (m) {
-			t->more = m;
-			t->more_cap = cap;
-		}
+	if (m) {
+		t->more = m;
+		m += t->more_nr;
 	}
-	if (m)
-		m = &t->more[t->more_nr];
-	if (!m || !(m->key = malloc(len + 1))) {
+	if (!m || !(m->key = strndup(key, len))) {
 		free(value.p);
 		return -ENOMEM;
 	}
-	memcpy(m->key, key, len);
-	m->key[len] = 0;
 	m->len = (uint16_t)len;
 	m->set = value;
 	t->more_nr++;
@@ -248,8 +237,7 @@ txn_fini(struct txn *t)
 	}
 	more_free(t);
 	free(t->more);
-	if (t->rb)
-		rbucket_release(t->rb);
+	rbucket_release(t->rb);
 }
 
 /* ---- its end, and its beginning ---- */

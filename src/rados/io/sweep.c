@@ -93,7 +93,7 @@ remove_map(struct sweeping *s, struct rid map)
 {
 	char *list = NULL, name[DATA_NAME], remedy[128];
 	size_t len = 0;
-	int e = read_own_map(s->st->client[0].io[POOL_META], map, &list, &len);
+	int e = read_own_map(s->st, map, &list, &len);
 
 	/* How many parts there are stands in the record, which is gone: as many as there are bytes for. */
 	if (e == 0)
@@ -177,7 +177,7 @@ static int
 sweep_shard(struct rstore *st, const char *object)
 {
 	struct sweeping s = { .st = st, .object = object };
-	int e = each_row(st->client[0].io[POOL_META], object, "g", sweep_entry, &s), r;
+	int e = each_row(st, object, "g", sweep_entry, &s), r;
 
 	/* After an error the removals that were begun end; the rows stay, and it is done again. */
 	removals_over(&s);
@@ -204,7 +204,7 @@ remove_shards(struct rstore *st, const struct bucket_row *row)
 		struct sweeping s = { .st = st };
 
 		shard_name(name, row->uid, i);
-		e = each_row(st->client[0].io[POOL_META], name, "", doomed_entry, &s);
+		e = each_row(st, name, "", doomed_entry, &s);
 		removals_over(&s);
 		if (e >= 0)
 			e = s.error;
@@ -244,7 +244,7 @@ static int
 sweep_doomed(struct rstore *st)
 {
 	struct sweeping s = { .st = st };
-	int e = each_row(st->client[0].io[POOL_META], OBJECT_BUCKETS, "d", doomed_row, &s);
+	int e = each_row(st, OBJECT_BUCKETS, "d", doomed_row, &s);
 
 	return e < 0 ? e : s.is_left;
 }
@@ -301,7 +301,7 @@ sweep(struct rstore *st)
 	gw->is_sweeping = true;
 	pthread_mutex_unlock(&gw->lock);
 	if (atomic_exchange(&gw->sweep_all, false)) {
-		int e = each_row(st->client[0].io[POOL_META], OBJECT_BUCKETS, "b", mark_bucket, st);
+		int e = each_row(st, OBJECT_BUCKETS, "b", mark_bucket, st);
 
 		gateway_dirty(st, &st->buckets);
 		if (e < 0)
@@ -318,7 +318,7 @@ sweep(struct rstore *st)
 		if (is_left)
 			list_push_tail(&again, &s->dirty);
 		pthread_mutex_unlock(&gw->lock);
-		if (!is_left && s->bucket)
+		if (!is_left)
 			rbucket_release(s->bucket);
 	}
 	pthread_mutex_lock(&gw->lock);

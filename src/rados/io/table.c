@@ -21,8 +21,8 @@ table_key(char key[TABLE_KEY_MAX], char kind, const char *name, size_t len)
 	key[1 + len] = 0;
 }
 
-int
-table_add_key(struct txn *t, char kind, const char *name, size_t len)
+static int
+add_key(struct txn *t, char kind, const char *name, size_t len)
 {
 	char key[TABLE_KEY_MAX];
 
@@ -38,7 +38,7 @@ table_op_new(struct rport *p, size_t bytes, const char *name, size_t len, char k
 	if (!t)
 		return NULL;
 	t->port = p;
-	if (table_add_key(t, 'b', name, len) < 0 || (kind && table_add_key(t, kind, name, len) < 0)) {
+	if (add_key(t, 'b', name, len) < 0 || (kind && add_key(t, kind, name, len) < 0)) {
 		txn_op_drop(t);
 		return NULL;
 	}
@@ -178,8 +178,7 @@ rstore_bucket_was_there(struct store_port *sp, const char *name, size_t len)
 	struct rbucket *rb = rbucket_get(rport(sp)->st, name, len);
 	bool was = rb && clock_ns() - atomic_load_explicit(&rb->there_ns, memory_order_relaxed) < THERE_NS;
 
-	if (rb)
-		rbucket_release(rb);
+	rbucket_release(rb);
 	return was;
 }
 

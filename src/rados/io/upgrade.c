@@ -9,17 +9,6 @@
 
 #define RAISE_TRIES 100
 
-/* Finds a gateway that does not know the newest version. */
-static const struct peer *
-find_older(const struct gateway_table *t)
-{
-	for (uint32_t i = 0; i < t->nr; i++) {
-		if (t->peers[i].row.version < STORE_FORMAT_VERSION)
-			return &t->peers[i];
-	}
-	return NULL;
-}
-
 /* Raises the version if no gateway enters meanwhile. Returns 0; -ECANCELED: another try is needed; or -errno. */
 static int
 raise_once(struct rstore *st, char *said, size_t said_len)
@@ -27,10 +16,10 @@ raise_once(struct rstore *st, char *said, size_t said_len)
 	uint8_t was[STORE_FORMAT_BYTES], bytes[STORE_FORMAT_BYTES];
 	struct store_format_row row;
 	struct gateway_table t;
-	const struct peer *older;
+	const struct peer *older = NULL;
 	rados_write_op_t op;
 	uint32_t from;
-	int e = format_row(st, was, &row);
+	int e = format_row(st, POOL_META, was, &row);
 
 	if (e == 0 && row.version == STORE_FORMAT_VERSION)
 		return refuse(said, said_len, 0, "pool %s: the store has format version %u already",
@@ -39,7 +28,8 @@ raise_once(struct rstore *st, char *said, size_t said_len)
 		e = gateway_read_table(st, &t);
 	if (e < 0)
 		return refuse(said, said_len, e, "pool %s: %s", st->meta_pool, strerror(-e));
-	older = find_older(&t);
+	for (uint32_t i = 0; i < t.nr && !older; i++)
+		older = t.peers[i].row.version < STORE_FORMAT_VERSION ? &t.peers[i] : NULL;
 	if (older) {
 		refuse(said, said_len, -EBUSY,
 		       "pool %s: gateway %u on %s is of an earlier version, or has not ended cleanly",

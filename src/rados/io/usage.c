@@ -423,29 +423,19 @@ struct table {
 	struct rstore *st;
 	uint64_t turn;
 	struct bound *bound; /* in the order of names */
-	uint32_t nr, cap;
+	size_t nr, cap, at;
 	uint32_t idle_shards;
 };
-
-static int
-by_name(const void *a, const void *b)
-{
-	return strcmp(((const struct bound *)a)->name, ((const struct bound *)b)->name);
-}
 
 static int
 on_bound(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
 	struct table *t = cookie;
-	struct bound *b = t->bound;
+	struct bound *b = room_for_one(t->bound, t->nr, &t->cap, sizeof *b);
 
-	if (t->nr == t->cap) {
-		t->cap = t->cap ? 2 * t->cap : 64;
-		b = reallocarray(b, t->cap, sizeof *b);
-		if (!b)
-			return -ENOMEM;
-		t->bound = b;
-	}
+	if (!b)
+		return -ENOMEM;
+	t->bound = b;
 	b += t->nr;
 	if (key_len < 2 || key_len > sizeof b->name || bound_decode(val, val_len, &b->max) < 0) {
 		log_error("the quota of bucket %.*s is damaged: set it again", (int)key_len - 1, key + 1);
@@ -475,26 +465,27 @@ static int
 on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
 	struct table *t = cookie;
-	struct bound name, *b;
+	const struct bound *b;
 	struct bucket_row row;
 	struct rbucket *rb;
 
-	if (key_len < 2 || key_len > sizeof name.name || bucket_decode(val, val_len, &row) < 0)
+	if (key_len < 2 || key_len - 1 > STORE_BUCKET_MAX || bucket_decode(val, val_len, &row) < 0)
 		return 0; /* --fsck tells of it */
 	if (row.state == BUCKET_MAKING)
 		return 0;
-	memcpy(name.name, key + 1, key_len - 1);
-	name.name[key_len - 1] = 0;
-	b = t->nr ? bsearch(&name, t->bound, t->nr, sizeof *b, by_name) : NULL;
-	rb = rbucket_get(t->st, name.name, key_len - 1);
+	/* Buckets are read in the order of names, too. */
+	while (t->at < t->nr && strcmp(t->bound[t->at].name, key + 1) < 0)
+		t->at++;
+	b = t->at < t->nr && strcmp(t->bound[t->at].name, key + 1) == 0 ? &t->bound[t->at] : NULL;
+	rb = rbucket_get(t->st, key + 1, key_len - 1);
 	if (rb) {
 		rbucket_release(rb);
-	} else if (!b && !quota_concerns(t->st->book, name.name, key_len - 1)) {
+	} else if (!b && !quota_concerns(t->st->book, key + 1, key_len - 1)) {
 		if (t->idle_shards >= IDLE_SHARDS)
 			return 0;
 		t->idle_shards += row.shards;
 	}
-	rb = rbucket_put_in(t->st, name.name, key_len - 1, &row);
+	rb = rbucket_put_in(t->st, key + 1, key_len - 1, &row);
 	if (!rb)
 		return -ENOMEM;
 	rb->seen = t->turn;
@@ -535,14 +526,13 @@ static void
 turn(struct rstore *st)
 {
 	struct table t = { .st = st, .turn = atomic_fetch_add(&st->usage_turn, 1) + 1 };
-	rados_ioctx_t io = st->client[0].io[POOL_META];
-	int e = each_row(io, OBJECT_BUCKETS, "q", on_bound, &t);
+	int e = each_row(st, OBJECT_BUCKETS, "q", on_bound, &t);
 
 	if (e == 0)
-		e = each_row(io, OBJECT_BUCKETS, "b", on_bucket, &t);
+		e = each_row(st, OBJECT_BUCKETS, "b", on_bucket, &t);
 	/* Seldom, as these rows are long. */
 	if (e == 0 && t.turn % DOCS_TURNS == 1)
-		e = each_row(io, OBJECT_BUCKETS, "a", on_docs, &t);
+		e = each_row(st, OBJECT_BUCKETS, "a", on_docs, &t);
 	if (e == 0)
 		drop_unseen(st, t.turn);
 	else

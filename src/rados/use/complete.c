@@ -117,6 +117,7 @@ put_object(struct close_op *co, const struct record *old)
 			      .part_nr = c->part_nr,
 			      .parts = (const uint8_t *)co->list.p,
 			      .parts_len = (uint32_t)co->list.len };
+	struct model_record shown;
 
 	record_take(&new, &c->meta);
 	if (!new.mtime_ns)
@@ -124,11 +125,8 @@ put_object(struct close_op *co, const struct record *old)
 	check(co->list.p && (co->has_map || co->list.len <= REC_PARTS_BYTES_MAX));
 	if (co->has_map)
 		new.parts_crc64 = crc64_nvme(0, co->list.p, co->list.len);
-	c->version = new.version;
-	c->size_bytes = new.size_bytes;
-	c->crc64 = new.crc64;
-	c->mtime_ns = new.mtime_ns;
-	c->etag = new.etag;
+	shown = record_show(&new);
+	model_tell_object(c, &shown, new.mtime_ns);
 	return txn_put_record(&co->txn, 1, &new, old);
 }
 

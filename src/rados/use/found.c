@@ -16,21 +16,17 @@ struct found {
 int
 found_add(struct found_parts *fp, const char *key, size_t key_len, const char *val, size_t val_len)
 {
-	uint32_t number = key_part_number(key, key_len), cap;
+	uint32_t number = key_part_number(key, key_len);
 	struct found *f;
 	int e;
 
 	if (!number)
 		return -EBADMSG;
-	if (fp->nr == fp->cap) {
-		cap = fp->cap ? 2 * fp->cap : 16;
-		f = realloc(fp->found, cap * sizeof *f);
-		if (!f)
-			return -ENOMEM;
-		fp->found = f;
-		fp->cap = cap;
-	}
-	f = &fp->found[fp->nr];
+	f = room_for_one(fp->found, fp->nr, &fp->cap, sizeof *f);
+	if (!f)
+		return -ENOMEM;
+	fp->found = f;
+	f += fp->nr;
 	*f = (struct found){ .is_used = false };
 	if (!bytes_new(&f->value, val_len))
 		return -ENOMEM;

@@ -35,8 +35,7 @@ struct live {
 };
 
 struct checking {
-	rados_ioctx_t io[POOL_NR];
-	uint32_t object_bytes;
+	const struct rstore *st;
 	bool repair;
 	void (*say)(void *cookie, const char *line);
 	void *cookie;
@@ -83,28 +82,24 @@ static int
 add(void *cookie, const struct row_name *n)
 {
 	struct checking *c = cookie;
+	uint32_t each = c->st->gw.format.object_bytes;
+	struct named *named;
 	char *list = NULL;
 	size_t len = 0;
 	int e;
 
-	if (c->nr == c->cap) {
-		size_t cap = c->cap ? 2 * c->cap : 1024;
-		struct named *more = reallocarray(c->named, cap, sizeof *more);
-
-		if (!more)
-			return -ENOMEM;
-		c->named = more;
-		c->cap = cap;
-	}
-	c->named[c->nr++] = (struct named){
-		.id = n->id,
-		.nr = n->is_map ? 1 : (uint32_t)((n->size_bytes + c->object_bytes - 1) / c->object_bytes),
-		.found = n->is_garbage ? UINT32_MAX : 0, /* it may be gone already */
-		.is_map = n->is_map
-	};
+	named = room_for_one(c->named, c->nr, &c->cap, sizeof *named);
+	if (!named)
+		return -ENOMEM;
+	c->named = named;
+	c->named[c->nr++] =
+		(struct named){ .id = n->id,
+				.nr = n->is_map ? 1 : (uint32_t)((n->size_bytes + each - 1) / each),
+				.found = n->is_garbage ? UINT32_MAX : 0, /* it may be gone already */
+				.is_map = n->is_map };
 	if (!n->is_map)
 		return 0;
-	e = read_map(c->io[POOL_META], n->id, &list, &len);
+	e = read_map(c->st, n->id, &list, &len);
 	if (e == 0 && !n->is_garbage && crc64_nvme(0, list, len) != n->crc64)
 		e = -EBADMSG;
 	if (e == 0)
@@ -115,12 +110,6 @@ add(void *cookie, const struct row_name *n)
 }
 
 /* ---- the index ---- */
-
-static int
-each_entry(const struct checking *c, const char *object, const char *prefix, row_fn row, void *cookie)
-{
-	return each_row(c->io[POOL_META], object, prefix, row, cookie);
-}
 
 /* Counts what an entry is to what its bucket holds. */
 static int
@@ -175,7 +164,7 @@ record_text(struct checking *c, const char *key, size_t key_len, char *text, siz
 	uint32_t number = key_part_number(key, key_len);
 
 	if (number)
-		each_entry(c, c->shard, "u", on_upload, &s);
+		each_row(c->st, c->shard, "u", on_upload, &s);
 	else if (key[0] == KEY_UPLOAD && key_len > ID_DIGITS)
 		s.id = key + key_len - ID_DIGITS;
 	if (key[0] == KEY_UPLOAD && key_len > ID_DIGITS)
@@ -217,7 +206,7 @@ remove_row(struct checking *c, const char *key, const char *val, size_t val_len)
 
 	op_compare(op, key, val, val_len);
 	op_remove(op, key);
-	e = write_now(c->io[POOL_META], c->shard, op);
+	e = write_now(c->st->client[0].io[POOL_META], c->shard, op);
 	/* Another value is there by now. */
 	return e == -ECANCELED ? 0 : e;
 }
@@ -273,7 +262,7 @@ static int
 read_counters(struct checking *c, const char *shard, struct counters *ret_counters)
 {
 	*ret_counters = (struct counters){ 0 };
-	return each_entry(c, shard, "c", on_counter, ret_counters);
+	return each_row(c->st, shard, "c", on_counter, ret_counters);
 }
 
 static bool
@@ -310,7 +299,7 @@ mend_counters(struct checking *c, const char *shard, const struct counters *cs)
 	key_counter(zero, 0);
 	counter_encode(val, &there);
 	op_set(op, zero, val, sizeof val);
-	return write_now(c->io[POOL_META], shard, op);
+	return write_now(c->st->client[0].io[POOL_META], shard, op);
 }
 
 /* What was counted in the shard is in c->there, and the counters were like this before. */
@@ -329,7 +318,7 @@ judge_counters(struct checking *c, const char *shard, struct counters *before)
 		*before = now;
 		now.row = NULL;
 		c->there = (struct quota_change){ 0 };
-		e = each_entry(c, shard, "", count_entry, c);
+		e = each_row(c->st, shard, "", count_entry, c);
 	}
 	if (e == 0 && same_counters(before, &now) &&
 	    (now.is_damaged || memcmp(&now.sum, &c->there, sizeof now.sum) != 0)) {
@@ -365,7 +354,7 @@ check_shards(struct checking *c, const struct bucket_row *row)
 		c->there = (struct quota_change){ 0 };
 		e = read_counters(c, name, &before);
 		for (size_t k = 0; e == 0 && k < sizeof kinds / sizeof *kinds; k++) {
-			e = each_entry(c, name, kinds[k], on_entry, c);
+			e = each_row(c->st, name, kinds[k], on_entry, c);
 			if (kinds[k][0] == KEY_PART)
 				fault_point("fsck.parts_read");
 		}
@@ -428,13 +417,13 @@ static int
 read_gateways(struct checking *c)
 {
 	/* In one operation each takes a number and sets its row: who is not found here has a higher one, or is none any more. */
-	int e = read_number(c->io[POOL_META], "N", &c->next_instance);
+	int e = read_number(c->st, "N", &c->next_instance);
 
 	/* The row of one that dies meanwhile goes from the first to the second. */
 	if (e >= 0)
-		e = each_entry(c, OBJECT_STORE, "i", on_gateway, c);
+		e = each_row(c->st, OBJECT_STORE, "i", on_gateway, c);
 	if (e >= 0)
-		e = each_entry(c, OBJECT_STORE, "x", on_gateway, c);
+		e = each_row(c->st, OBJECT_STORE, "x", on_gateway, c);
 	return e;
 }
 
@@ -506,7 +495,7 @@ look_at(struct checking *c, enum pool pool, const char *name, struct rid id, uin
 		return 0;
 	tell(c, "%s %s has no owner%s", is_map ? "map" : "data object", name, c->repair ? ": removed" : "");
 	c->would++;
-	if (c->sums && rados_stat(c->io[pool], name, &size, &mtime) == 0) {
+	if (c->sums && rados_stat(c->st->client[0].io[pool], name, &size, &mtime) == 0) {
 		c->sums->unnamed.objects++;
 		c->sums->unnamed.bytes += size;
 	}
@@ -514,7 +503,7 @@ look_at(struct checking *c, enum pool pool, const char *name, struct rid id, uin
 		c->damage++;
 		return 0;
 	}
-	e = rados_remove(c->io[pool], name);
+	e = rados_remove(c->st->client[0].io[pool], name);
 	c->removed++;
 	return e == -ENOENT ? 0 : e;
 }
@@ -524,7 +513,7 @@ each_object(struct checking *c, enum pool pool)
 {
 	rados_list_ctx_t list;
 	const char *name;
-	int e = rados_nobjects_list_open(c->io[pool], &list);
+	int e = rados_nobjects_list_open(c->st->client[0].io[pool], &list);
 
 	if (e < 0)
 		return e;
@@ -566,15 +555,14 @@ is_missing(const struct checking *c, const struct named *n)
 static int
 tell_missing(struct checking *c)
 {
-	struct checking again = { .io = { c->io[POOL_META], c->io[POOL_DATA] },
-				  .object_bytes = c->object_bytes };
+	struct checking again = { .st = c->st };
 	bool any = false;
 	int e = 0;
 
 	for (size_t i = 0; i < c->nr && !any; i++)
 		any = is_missing(c, &c->named[i]);
 	if (any)
-		e = each_entry(c, OBJECT_BUCKETS, "", on_bucket, &again);
+		e = each_row(c->st, OBJECT_BUCKETS, "", on_bucket, &again);
 	if (e == 0)
 		sort_named(&again);
 	for (size_t i = 0; e == 0 && any && i < c->nr; i++) {
@@ -593,12 +581,10 @@ tell_missing(struct checking *c)
 }
 
 int
-fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, enum fsck_mode mode,
-	   struct damage_sums *sums, struct meter_disk *meter, void (*say)(void *cookie, const char *line),
-	   void *cookie)
+fsck_store(const struct rstore *st, enum fsck_mode mode, struct damage_sums *sums, struct meter_disk *meter,
+	   void (*say)(void *cookie, const char *line), void *cookie)
 {
-	struct checking c = { .io = { meta, data },
-			      .object_bytes = object_bytes,
+	struct checking c = { .st = st,
 			      .repair = mode == FSCK_REPAIR,
 			      .sums = sums,
 			      .meter = meter,
@@ -608,7 +594,7 @@ fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, enum f
 
 	fault_point("fsck.gateways");
 	if (e == 0)
-		e = each_entry(&c, OBJECT_BUCKETS, "", on_bucket, &c);
+		e = each_row(st, OBJECT_BUCKETS, "", on_bucket, &c);
 	if (e == 0) {
 		sort_named(&c);
 		fault_point("fsck.index");

@@ -11,8 +11,7 @@ struct meter_disk;
 /* Reports damage through say(), one line a call, and counts in *sums the objects and data that a repair removes. meter:
  * counts of the progress, in the step METER_INDEX_ALL; NULL: none. Modes and result are those of store_fsck(); in the
  * mode FSCK_PREVIEW the result is -ENOTRECOVERABLE if there is damage, but none that a repair changes. */
-int fsck_store(rados_ioctx_t meta, rados_ioctx_t data, uint32_t object_bytes, enum fsck_mode mode,
-	       struct damage_sums *sums, struct meter_disk *meter,
-	       void (*say)(void *cookie, const char *line), void *cookie);
+int fsck_store(const struct rstore *st, enum fsck_mode mode, struct damage_sums *sums,
+	       struct meter_disk *meter, void (*say)(void *cookie, const char *line), void *cookie);
 
 #endif

@@ -296,8 +296,7 @@ on_list_looked(struct txn *t)
 		rop_end(p, &ls->op, ls->op.result);
 		return;
 	}
-	if (lo->rb)
-		rbucket_release(lo->rb);
+	rbucket_release(lo->rb);
 	txn_op_end(t, e);
 }
 

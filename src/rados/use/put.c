@@ -21,7 +21,6 @@
 struct rput {
 	struct txn txn; /* the commit; the names of bucket and object follow the struct */
 	struct store_put *put;
-	struct rport *port;
 	struct rid id;
 	uint64_t expect_bytes;
 	struct quota_hold hold;
@@ -100,15 +99,15 @@ count_written(struct rstore *st, uint64_t bytes)
 static uint64_t
 own_bytes(const struct rput *rp)
 {
-	return sizeof *rp + trailer_bytes(rp->port->st->gw.format.object_bytes) + rp->txn.object_len;
+	return sizeof *rp + trailer_bytes(rp->txn.port->st->gw.format.object_bytes) + rp->txn.object_len;
 }
 
 static void
 rput_free(struct rput *rp)
 {
 	check(rp->writes == 0);
-	count_written(rp->port->st, own_bytes(rp));
-	quota_end(rp->port->st->book, 0, &rp->hold);
+	count_written(rp->txn.port->st, own_bytes(rp));
+	quota_end(rp->txn.port->st->book, 0, &rp->hold);
 	txn_fini(&rp->txn);
 	free(rp->trailer);
 	free(rp);
@@ -134,7 +133,6 @@ rstore_put_init(struct store_port *sp, struct store_put *put, const struct store
 	if (!rp)
 		return -ENOMEM;
 	rp->put = put;
-	rp->port = p;
 	count_unwritten(p->st, own_bytes(rp));
 	rp->expect_bytes = size_bytes;
 	rp->trailer = malloc(trailer_bytes(p->st->gw.format.object_bytes));
@@ -193,7 +191,7 @@ static void on_written(struct call *c);
 static void
 write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool last)
 {
-	uint32_t each = rp->port->st->gw.format.object_bytes, from = rp->at, more = 0;
+	uint32_t each = rp->txn.port->st->gw.format.object_bytes, from = rp->at, more = 0;
 	rados_write_op_t op = rados_create_write_op();
 	uint8_t saved[8 * (DATA_OBJECT_MAX / STORE_GRANULE) + 8];
 	char name[DATA_NAME];
@@ -221,9 +219,9 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 	rp->data_bytes = rp->put->size_bytes;
 	rw->left++;
 	rw->call[rw->nr].rw = rw;
-	count_unwritten(rp->port->st, len + more);
+	count_unwritten(rp->txn.port->st, len + more);
 	rw->bytes += len + more;
-	call_write(rp->port, &rw->call[rw->nr++].call, POOL_DATA, name, op, len, on_written);
+	call_write(rp->txn.port, &rw->call[rw->nr++].call, POOL_DATA, name, op, len, on_written);
 	fault_point("put.data_sent");
 	if (more)
 		memcpy(bytes + len, saved, more);
@@ -237,7 +235,7 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 static int
 write_piece(struct rput *rp, struct store_write *w, struct buf *buf, uint32_t len, bool last)
 {
-	uint32_t each = rp->port->st->gw.format.object_bytes;
+	uint32_t each = rp->txn.port->st->gw.format.object_bytes;
 	struct rwrite *rw;
 
 	check(!rp->committing && !rp->ended);
@@ -245,11 +243,11 @@ write_piece(struct rput *rp, struct store_write *w, struct buf *buf, uint32_t le
 	if (rp->expect_bytes != STORE_SIZE_UNKNOWN && len > rp->expect_bytes - rp->put->size_bytes)
 		return -EINVAL;
 	/* A PUT that has begun continues, because it holds buffers. */
-	if (!rp->put->size_bytes && is_too_much(rp->port->st))
+	if (!rp->put->size_bytes && is_too_much(rp->txn.port->st))
 		return -EAGAIN;
 	/* The reservation of a PUT without a length grows with each piece. */
 	if (rp->expect_bytes == STORE_SIZE_UNKNOWN) {
-		int e = usage_reserve(rp->port->st, rp->txn.bucket, rp->txn.bucket_len,
+		int e = usage_reserve(rp->txn.port->st, rp->txn.bucket, rp->txn.bucket_len,
 				      counted(rp, rp->put->size_bytes + len), &rp->hold);
 
 		if (e < 0)
@@ -280,7 +278,7 @@ static void
 drop(struct rput *rp)
 {
 	check(rp->is_aborted && rp->writes == 0);
-	data_remove(rp->port, rp->id, rp->data_bytes, true);
+	data_remove(rp->txn.port, rp->id, rp->data_bytes, true);
 	rput_free(rp);
 }
 
@@ -298,7 +296,7 @@ on_written(struct call *c)
 	if (--rw->left)
 		return;
 	fault_point("put.data_written");
-	count_written(rp->port->st, rw->bytes);
+	count_written(rp->txn.port->st, rw->bytes);
 	result = rw->result;
 	free(rw);
 	rp->writes--;
@@ -307,7 +305,7 @@ on_written(struct call *c)
 	if (rp->is_aborted && !rp->writes)
 		drop(rp);
 	else if (w)
-		rop_end(rp->port, &w->op, result);
+		rop_end(rp->txn.port, &w->op, result);
 	else if (rp->waits && !rp->writes)
 		txn_go_on(&rp->txn, decide(&rp->txn));
 }
@@ -351,39 +349,29 @@ rstore_put_abort(struct store_port *sp, struct store_put *put)
 
 /* ---- commit ---- */
 
-static void
-fill_record(const struct rput *rp, struct record *r)
+static enum txn_say
+put_record(struct rput *rp, const struct record *old)
 {
-	const struct store_put *put = rp->put;
-	const struct store_commit *c = &rp->commit;
-
-	*r = (struct record){
+	struct store_put *put = rp->put;
+	struct record new = {
 		.kind = rp->granules ? REC_DATA : REC_INLINE,
 		.size_bytes = put->size_bytes,
 		.crc64 = put->crc64,
+		.version = next_version(old ? old->version : 0),
 		.id = rp->id,
 		.data = rp->id,
 		.inline_data = rp->inline_data,
 		.crcs = rp->crcs,
 		.crc_nr = rp->has_trailers ? 0 : rp->granules,
 	};
-	record_take(r, &c->meta);
-	if (!r->mtime_ns)
-		r->mtime_ns = clock_wall_ns();
-}
-
-static enum txn_say
-put_record(struct rput *rp, const struct record *old)
-{
-	struct txn *t = &rp->txn;
-	struct record new;
 
 	check(rp->committing && rp->writes == 0);
-	fill_record(rp, &new);
-	new.version = next_version(old ? old->version : 0);
-	rp->put->version = new.version;
+	record_take(&new, &rp->commit.meta);
+	if (!new.mtime_ns)
+		new.mtime_ns = clock_wall_ns();
+	put->version = new.version;
 	fault_point("put.decided");
-	return txn_put_record(t, t->key_nr - 1, &new, old);
+	return txn_put_record(&rp->txn, rp->txn.key_nr - 1, &new, old);
 }
 
 static enum txn_say
@@ -420,7 +408,7 @@ on_over(struct txn *t)
 {
 	struct rput *rp = container_of(t, struct rput, txn);
 	struct store_put *put = rp->put;
-	struct rport *p = rp->port;
+	struct rport *p = rp->txn.port;
 	int result = t->result;
 
 	fault_point(result == 0 ? "put.committed" : "put.refused");

@@ -42,7 +42,8 @@ enum txn_say upload_set(struct txn *t, struct upload *u, struct rid act);
 struct found;
 struct found_parts {
 	struct found *found;
-	uint32_t nr, cap;
+	uint32_t nr;
+	size_t cap;
 	uint64_t bytes; /* number of bytes that the parts count for */
 };
 /* A view of the parts alone, which marks as used the parts that are found. */
