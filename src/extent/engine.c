@@ -361,11 +361,8 @@ add_disk(struct disk *d, struct store_unit_info *info)
 	info->written_bytes = atomic_load(&d->stats.written_bytes);
 	info->write_ops = atomic_load(&d->stats.write_ops);
 	info->flushes = atomic_load(&d->stats.flushes);
-	for (int io = 0; io < DISK_IO_NR; io++) {
-		for (int i = 0; i < LATENCY_NR; i++)
-			info->latency[io].buckets[i] = atomic_load(&d->stats.latency[io].buckets[i]);
-		info->latency[io].sum_ns = atomic_load(&d->stats.latency[io].sum_ns);
-	}
+	for (int io = 0; io < DISK_IO_NR; io++)
+		latency_read(&d->stats.latency[io], info->latency[io].buckets, &info->latency[io].sum_ns);
 	info->errors = atomic_load(&d->stats.errors);
 }
 

@@ -552,11 +552,8 @@ rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret
 					      .written_bytes = atomic_load(&ps->written_bytes),
 					      .write_ops = atomic_load(&ps->write_ops),
 					      .errors = atomic_load(&ps->errors) };
-	for (int io = 0; io < DISK_IO_NR; io++) {
-		for (int i = 0; i < LATENCY_NR; i++)
-			ret_info->latency[io].buckets[i] = atomic_load(&ps->latency[io].buckets[i]);
-		ret_info->latency[io].sum_ns = atomic_load(&ps->latency[io].sum_ns);
-	}
+	for (int io = 0; io < DISK_IO_NR; io++)
+		latency_read(&ps->latency[io], ret_info->latency[io].buckets, &ret_info->latency[io].sum_ns);
 	say_reason(st, unit, ret_info);
 	store_unit_add(ret_info, "longest_call_us", atomic_load(&ps->longest_call_ns) / NS_PER_US, false);
 	store_unit_add(ret_info, "crc_errors", atomic_load(&ps->crc_errors), false);

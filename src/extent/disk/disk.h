@@ -43,16 +43,13 @@ struct disk_stats {
 	/* space_refused: number of operations refused for lack of space on the disk; index_refused: number of
 	 * operations refused for lack of memory in the index */
 	_Atomic uint64_t space_refused, index_refused;
-	struct {
-		_Atomic uint64_t buckets[LATENCY_NR], sum_ns;
-	} latency[DISK_IO_NR];
+	struct latency_counts latency[DISK_IO_NR];
 };
 
 static inline void
 disk_took(struct disk_stats *st, enum disk_io io, uint64_t ns)
 {
-	atomic_fetch_add_explicit(&st->latency[io].buckets[latency_bucket(ns)], 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&st->latency[io].sum_ns, ns, memory_order_relaxed);
+	latency_count(&st->latency[io], ns);
 }
 
 /* Faults of a file that belongs to a disk. */

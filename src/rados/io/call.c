@@ -18,8 +18,7 @@ count(struct call *c)
 	struct pool_stats *ps = &c->port->st->stats[c->pool];
 	uint64_t ns = clock_ns() - c->begun_ns;
 
-	atomic_fetch_add_explicit(&ps->latency[c->io].buckets[latency_bucket(ns)], 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&ps->latency[c->io].sum_ns, ns, memory_order_relaxed);
+	latency_count(&ps->latency[c->io], ns);
 	atomic_fetch_add_explicit(c->io == DISK_READ ? &ps->read_ops : &ps->write_ops, 1,
 				  memory_order_relaxed);
 	if (c->result >= 0)

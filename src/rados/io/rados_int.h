@@ -57,9 +57,7 @@ struct client {
 /* What operators see of a pool. */
 struct pool_stats {
 	_Atomic uint64_t read_bytes, read_ops, written_bytes, write_ops, errors, crc_errors;
-	struct {
-		_Atomic uint64_t buckets[LATENCY_NR], sum_ns;
-	} latency[DISK_IO_NR];
+	struct latency_counts latency[DISK_IO_NR];
 	_Atomic uint64_t longest_call_ns; /* that a call of librados held a core up */
 	_Atomic uint64_t refused_ns;      /* when the pool last said that it is full */
 	_Atomic uint64_t denied_ns;       /* when it last said that this key may not do what was asked */
