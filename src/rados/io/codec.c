@@ -237,6 +237,7 @@ list_move(struct record *r, uint8_t *p, bool puts)
 static void
 map_move(struct record *r, uint8_t *p, bool puts)
 {
+#define LIST(at) at
 #define MAP(at) at
 #include "model/record.def"
 }
@@ -263,10 +264,8 @@ put_body(struct cur *c, struct record *r)
 	} else {
 		p = room(c, r->kind == REC_MAP ? MAP_BYTES : LIST_BYTES);
 		memcpy(p, r->upload_id, STORE_UPLOAD_ID_BYTES);
-		list_move(r, p, true);
-		if (r->kind == REC_MAP)
-			map_move(r, p, true);
-		else
+		(r->kind == REC_MAP ? map_move : list_move)(r, p, true);
+		if (r->kind == REC_PARTS)
 			put_bytes(c, r->parts, r->parts_len);
 	}
 }
@@ -298,9 +297,7 @@ take_body(struct cur *c, struct record *r)
 	if (!p)
 		return false;
 	r->upload_id = p;
-	list_move(r, (uint8_t *)(uintptr_t)p, false);
-	if (r->kind == REC_MAP)
-		map_move(r, (uint8_t *)(uintptr_t)p, false);
+	(r->kind == REC_MAP ? map_move : list_move)(r, (uint8_t *)(uintptr_t)p, false);
 	return r->part_nr > 0 && r->part_nr <= STORE_PART_NR_MAX &&
 	       (r->kind == REC_MAP || (r->parts = take(c, r->parts_len)));
 }
@@ -752,22 +749,18 @@ garbage_data(const struct garbage *g, uint32_t i)
 
 /* ---- gateways ---- */
 
+#define GATEWAY_FIELDS (offsetof(struct gateway_row, version) + sizeof(uint32_t))
+_Static_assert(GATEWAY_FIELDS == 5 * 8 + 3 * GATEWAY_TEXT + 4,
+	       "the fields of a row are encoded as they are in memory");
+_Static_assert(4 + GATEWAY_FIELDS + 8 <= GATEWAY_ROW_BYTES, "a row has room for its texts");
+
 void
 gateway_encode(uint8_t out[GATEWAY_ROW_BYTES], const struct gateway_row *g)
 {
 	struct cur c = put_head(memset(out, 0, GATEWAY_ROW_BYTES), GATEWAY_ROW_BYTES, VALUE_GATEWAY);
 
-	_Static_assert(4 + 5 * 8 + 3 * GATEWAY_TEXT + 4 + 8 <= GATEWAY_ROW_BYTES,
-		       "a row has room for its texts");
 	check(g->first <= g->last);
-	put_u64(&c, g->beats);
-	put_u64(&c, g->epoch);
-	put_u64(&c, g->first);
-	put_u64(&c, g->last);
-	put_u64(&c, g->since_ns);
-	put_bytes(&c, g->host, sizeof g->host);
-	put_bytes(&c, g->addrs, sizeof g->addrs);
-	put_u32(&c, g->version);
+	put_bytes(&c, g, GATEWAY_FIELDS);
 	c.p = out + GATEWAY_ROW_BYTES - 8;
 	put_end(&c, out);
 }
@@ -781,14 +774,7 @@ gateway_decode(const void *buf, size_t len, struct gateway_row *ret_row)
 
 	if (e < 0)
 		return e;
-	g.beats = take_u64(&c);
-	g.epoch = take_u64(&c);
-	g.first = take_u64(&c);
-	g.last = take_u64(&c);
-	g.since_ns = take_u64(&c);
-	take_bytes(&c, g.host, sizeof g.host);
-	take_bytes(&c, g.addrs, sizeof g.addrs);
-	g.version = take_u32(&c);
+	take_bytes(&c, &g, GATEWAY_FIELDS);
 	g.host[sizeof g.host - 1] = g.addrs[sizeof g.addrs - 1] = 0;
 	if (g.first > g.last)
 		return -EBADMSG;
@@ -796,13 +782,15 @@ gateway_decode(const void *buf, size_t len, struct gateway_row *ret_row)
 	return 0;
 }
 
+_Static_assert(sizeof(struct gateway_addrs) == GATEWAY_ADDRS_BYTES - 4 - 8,
+	       "the fields are encoded as they are in memory");
+
 void
 gateway_addrs_encode(uint8_t out[GATEWAY_ADDRS_BYTES], const struct gateway_addrs *a)
 {
 	struct cur c = put_head(out, GATEWAY_ADDRS_BYTES, VALUE_GATEWAY_ADDRS);
 
-	put_u64(&c, a->nr);
-	put_bytes(&c, a->addr, sizeof a->addr);
+	put_bytes(&c, a, sizeof *a);
 	put_end(&c, out);
 }
 
@@ -811,23 +799,22 @@ gateway_addrs_decode(const void *buf, size_t len, struct gateway_addrs *ret_addr
 {
 	struct gateway_addrs a;
 	struct cur c;
-	uint64_t nr;
 	int e = len == GATEWAY_ADDRS_BYTES ? open_value(buf, len, VALUE_GATEWAY_ADDRS, 4, &c) : -EBADMSG;
 
 	if (e < 0)
 		return e;
-	nr = take_u64(&c);
-	take_bytes(&c, a.addr, sizeof a.addr);
+	take_bytes(&c, &a, sizeof a);
 	for (uint32_t i = 0; i < GATEWAY_ADDRS_MAX; i++)
 		a.addr[i][sizeof a.addr[i] - 1] = 0;
-	if (nr > GATEWAY_ADDRS_MAX)
+	if (a.nr > GATEWAY_ADDRS_MAX)
 		return -EBADMSG;
-	a.nr = (uint32_t)nr;
 	*ret_addrs = a;
 	return 0;
 }
 
 /* ---- the store ---- */
+
+_Static_assert(sizeof(struct store_format_row) == 4 + 16 + 4, "the fields are encoded as they are in memory");
 
 void
 format_encode(uint8_t out[STORE_FORMAT_BYTES], const struct store_format_row *f)
@@ -835,9 +822,7 @@ format_encode(uint8_t out[STORE_FORMAT_BYTES], const struct store_format_row *f)
 	struct cur c = put_head(memset(out, 0, STORE_FORMAT_BYTES), STORE_FORMAT_BYTES, VALUE_FORMAT);
 
 	check(f->version > 0 && f->version <= STORE_FORMAT_VERSION);
-	put_u32(&c, f->version);
-	put_bytes(&c, f->uuid, 16);
-	put_u32(&c, f->object_bytes);
+	put_bytes(&c, f, sizeof *f);
 	c.p = out + STORE_FORMAT_BYTES - 8;
 	put_end(&c, out);
 }
@@ -851,13 +836,11 @@ format_decode(const void *buf, size_t len, struct store_format_row *ret_row)
 
 	if (e < 0)
 		return e;
-	f.version = take_u32(&c);
+	take_bytes(&c, &f, sizeof f);
 	if (f.version == 0 || f.version > STORE_FORMAT_VERSION) {
 		ret_row->version = f.version;
 		return -EPROTONOSUPPORT;
 	}
-	take_bytes(&c, f.uuid, 16);
-	f.object_bytes = take_u32(&c);
 	if (f.object_bytes < 2 * STORE_PIECE || f.object_bytes > DATA_OBJECT_MAX ||
 	    f.object_bytes % STORE_PIECE)
 		return -EBADMSG;

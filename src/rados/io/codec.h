@@ -203,7 +203,7 @@ int gateway_decode(const void *buf, size_t len, struct gateway_row *ret_row);
 /* All addresses of a gateway, one for each of its connections, beside its row: the blocklist takes them one by one. */
 #define GATEWAY_ADDRS_MAX 16
 struct gateway_addrs {
-	uint32_t nr;
+	uint64_t nr;
 	char addr[GATEWAY_ADDRS_MAX][2 * GATEWAY_TEXT];
 };
 #define GATEWAY_ADDRS_BYTES (4 + 8 + GATEWAY_ADDRS_MAX * 2 * GATEWAY_TEXT + 8)
