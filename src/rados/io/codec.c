@@ -479,12 +479,11 @@ int
 parts_decode(const void *buf, size_t len, uint32_t nr, struct record *ret_parts)
 {
 	struct cur c = cursor(buf, len);
-	struct record part = { 0 };
 
 	for (uint32_t i = 0; i < nr; i++) {
-		if (part_next(&c, &part) <= 0)
+		ret_parts[i].number = i ? ret_parts[i - 1].number : 0;
+		if (part_next(&c, &ret_parts[i]) <= 0)
 			return -EBADMSG;
-		ret_parts[i] = part;
 	}
 	return all_taken(&c) ? 0 : -EBADMSG;
 }

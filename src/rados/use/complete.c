@@ -293,22 +293,24 @@ on_closed(struct txn *t)
 
 /* -- the same completion, sent again -- */
 
-/* A view of the parts of an object. */
+/* A view of the parts of an object, which are asked for in the order of their numbers. */
 struct parts_of_object {
 	struct model_view view;
-	const struct record *part, *end;
+	struct cur list;
+	struct record part; /* the last one that was decoded */
 };
 
 static int
 find_of_object(struct model_view *v, enum model_kind kind, uint32_t number, struct model_record *ret_record)
 {
 	struct parts_of_object *po = container_of(v, struct parts_of_object, view);
+	int e = 1;
 
-	while (po->part < po->end && po->part->number < number)
-		po->part++;
-	if (po->part == po->end || po->part->number != number)
-		return 0;
-	*ret_record = record_show(po->part);
+	while (e > 0 && po->part.number < number)
+		e = part_next(&po->list, &po->part);
+	if (e <= 0 || po->part.number != number)
+		return e < 0 ? e : 0;
+	*ret_record = record_show(&po->part);
 	return 1;
 }
 
@@ -316,14 +318,9 @@ static int
 judge_done(struct close_op *co, const struct record *r, const void *encoded, size_t len)
 {
 	const struct model_record object = record_show(r);
-	struct record *parts = calloc(r->part_nr, sizeof *parts);
-	struct parts_of_object po = { { .find = find_of_object }, parts, parts + r->part_nr };
-	int e = parts ? parts_decode(encoded, len, r->part_nr, parts) : -ENOMEM;
+	struct parts_of_object po = { .view.find = find_of_object, .list = cursor(encoded, len) };
 
-	if (e == 0 && !model_was_done(co->c, &object, r->mtime_ns, r->part_nr, &po.view))
-		e = -ENOENT;
-	free(parts);
-	return e;
+	return model_was_done(co->c, &object, r->mtime_ns, r->part_nr, &po.view) ? 0 : -ENOENT;
 }
 
 static void
