@@ -469,29 +469,6 @@ extent_task(const struct store_conf *conf, enum store_task task, char *said, siz
 }
 
 static int
-extent_apply(struct store_port *p, const struct store_change *c, struct store_op *op)
-{
-	static int (*const apply[])(struct store_port *, const struct store_change *, struct store_op *) = {
-		[ACT_DELETE] = extent_delete,
-		[ACT_SET_ATTRS] = extent_set_attrs,
-		[ACT_CREATE_UPLOAD] = extent_create_upload,
-		[ACT_ABORT_UPLOAD] = extent_abort_upload,
-		[ACT_COMPLETE] = extent_complete,
-		[ACT_CREATE_BUCKET] = extent_create_bucket,
-		[ACT_DELETE_BUCKET] = extent_delete_bucket,
-		[ACT_SET_BUCKET_ATTRS] = extent_set_bucket_attrs,
-		[ACT_SET_QUOTA] = extent_set_quota,
-		[ACT_MAKE_BUCKET] = extent_make_bucket,
-		[ACT_GATE_BUCKET] = extent_gate_bucket,
-		[ACT_SET_COPIES] = extent_set_copies,
-	};
-
-	check(c->act < sizeof apply / sizeof apply[0]);
-	op->port = p;
-	return apply[c->act](p, c, op);
-}
-
-static int
 extent_look(struct store_port *p, const struct store_look *l, struct store_op *op)
 {
 	static int (*const look[LOOK_NR])(struct store_port *, const struct store_look *,

@@ -22,20 +22,10 @@ int extent_put_write(struct store_port *p, struct store_put *put, struct store_w
 int extent_put_commit(struct store_port *p, struct store_put *put, const struct store_commit *c);
 void extent_put_abort(struct store_port *p, struct store_put *put);
 
-/* ---- the changes of extent_apply(), one for each act; op->port is set ---- */
+/* ---- changes: change.c, and upload.c for the completion of an upload, which extent_apply() calls ---- */
 
-int extent_delete(struct store_port *p, const struct store_change *c, struct store_op *op);
-int extent_set_attrs(struct store_port *p, const struct store_change *c, struct store_op *op);
-int extent_create_upload(struct store_port *p, const struct store_change *c, struct store_op *op);
-int extent_abort_upload(struct store_port *p, const struct store_change *c, struct store_op *op);
+int extent_apply(struct store_port *p, const struct store_change *c, struct store_op *op);
 int extent_complete(struct store_port *p, const struct store_change *c, struct store_op *op);
-int extent_create_bucket(struct store_port *p, const struct store_change *c, struct store_op *op);
-int extent_delete_bucket(struct store_port *p, const struct store_change *c, struct store_op *op);
-int extent_set_bucket_attrs(struct store_port *p, const struct store_change *c, struct store_op *op);
-int extent_set_quota(struct store_port *p, const struct store_change *c, struct store_op *op);
-int extent_make_bucket(struct store_port *p, const struct store_change *c, struct store_op *op);
-int extent_gate_bucket(struct store_port *p, const struct store_change *c, struct store_op *op);
-int extent_set_copies(struct store_port *p, const struct store_change *c, struct store_op *op);
 
 /* ---- the look-ups of extent_look(), one for each kind; op->port is set ---- */
 
@@ -85,9 +75,6 @@ bool send_is_same(const struct rec *r, const struct rec *there);
 /* Makes the id of a chunk list or of an upload: {0, epoch of the log, a counter}. The ids of any two calls
  * differ. */
 void extent_new_id(struct vol *vol, uint8_t id[CHUNK_ID_BYTES]);
-/* Fills in the i-th record of a bucket's attributes: a put of the i-th part of attrs, or a removal if the
- * attributes need at most i records. v refers to the memory of attrs, which the caller owns. */
-void battrs_view(struct rec_view *v, const void *attrs, uint32_t attrs_len, uint32_t i);
 /* Returns the published record of a bucket; NULL: there is none. */
 const struct rec *bucket_find(struct extent_port *p, const char *name, size_t len);
 /* Finds the published record of an upload. Returns 0; -ENXIO if the bucket does not exist; -ENOENT if the
