@@ -3,6 +3,7 @@
 #include "extent/engine.h"
 
 #include "extent/disk/file.h"
+#include "extent/disk/sync.h"
 #include "extent/object/object.h"
 #include "base/advice.h"
 #include "base/check.h"
@@ -49,8 +50,8 @@ extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 	uint32_t was;
 	int e = check_conf(conf, said, said_len);
 
-	if (e == 0 && (e = ring_new(&(struct ring_params){ .entries = 64 }, &r)) < 0)
-		return disk_refuse(said, said_len, e, "cannot make a ring: %s%s", strerror(-e), ring_hint(e));
+	if (e == 0)
+		e = sync_ring(&r, said, said_len);
 	if (e < 0)
 		return e;
 	disk_init(&d);
@@ -79,16 +80,6 @@ extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 }
 
 /* ---- open ---- */
-
-int
-engine_ring(struct ring **ret_ring, char *err, size_t err_len)
-{
-	int e = ring_new(&(struct ring_params){ .entries = 64 }, ret_ring);
-
-	if (e < 0)
-		snprintf(err, err_len, "cannot make a ring: %s%s", strerror(-e), ring_hint(e));
-	return e;
-}
 
 static bool
 on_kick_wanted(void *above, const struct vol_port *not_this)
@@ -241,7 +232,7 @@ extent_start(const struct store_conf *conf, struct store **ret_store, char *err,
 	struct recover_report rep = { 0 };
 	struct extent_store *st = NULL;
 	struct ring *r;
-	int e = engine_ring(&r, err, err_len);
+	int e = sync_ring(&r, err, err_len);
 
 	if (e < 0)
 		return e;

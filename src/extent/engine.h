@@ -36,8 +36,6 @@ extent_store(const struct store *st)
 	return container_of(st, struct extent_store, base);
 }
 
-/* Allocates a ring for blocking I/O. Returns 0, or -errno with the reason in err. */
-int engine_ring(struct ring **ret_ring, char *err, size_t err_len);
 /* Opens and recovers the disk, and claims the disk, without starting a thread; also used by fsck. *rep has
  * the options of the recovery before the call, and the result of the recovery after it. Returns 0, or -errno
  * with the reason in err. */

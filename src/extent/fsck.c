@@ -3,6 +3,7 @@
  * checksum. */
 #include "extent/engine.h"
 
+#include "extent/disk/sync.h"
 #include "extent/log/parts.h"
 #include "base/advice.h"
 #include "base/check.h"
@@ -346,12 +347,13 @@ run_on(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode
 static int
 run(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mode, uint64_t *ret_bad)
 {
+	char err[160];
 	struct ring *r;
-	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
+	int e = sync_ring(&r, err, sizeof err);
 
 	*ret_bad = 0;
 	if (e < 0) {
-		report(rep, "cannot make a ring: %s%s", strerror(-e), ring_hint(e));
+		report(rep, "%s", err);
 		return e;
 	}
 	e = run_on(conf, rep, mode, r, ret_bad);

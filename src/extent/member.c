@@ -2,6 +2,7 @@
 /* An engine as one of a set: its start in steps, each with a ring of its own, and the table in its superblock. */
 #include "extent/engine.h"
 
+#include "extent/disk/sync.h"
 #include "extent/object/object.h"
 
 #include <errno.h>
@@ -18,7 +19,7 @@ member_open(const struct store_conf *conf, struct store **ret_store, struct stor
 	int e;
 
 	memset(ret_member, 0, sizeof *ret_member);
-	e = engine_ring(&r, err, err_len);
+	e = sync_ring(&r, err, err_len);
 	if (e < 0)
 		return e;
 	e = extent_open_disk(conf, r, &(struct recover_report){ 0 }, &st, ret_member, err, err_len);
@@ -42,7 +43,7 @@ member_recover(struct store *store, const struct store_slots *slots, uint64_t in
 {
 	struct extent_store *st = extent_store(store);
 	struct ring *r;
-	int e = engine_ring(&r, err, err_len);
+	int e = sync_ring(&r, err, err_len);
 
 	if (e < 0)
 		return e;
@@ -65,7 +66,7 @@ member_begin(struct store *store, uint64_t start_no, bool is_behind, char *err, 
 {
 	struct extent_store *st = extent_store(store);
 	struct ring *r;
-	int e = engine_ring(&r, err, err_len);
+	int e = sync_ring(&r, err, err_len);
 
 	if (e < 0)
 		return e;
@@ -84,7 +85,7 @@ member_set_table(struct store *store, const struct disk_table *t, char *err, siz
 {
 	struct disk *d = &extent_store(store)->vol->disk;
 	struct ring *r;
-	int e = engine_ring(&r, err, err_len);
+	int e = sync_ring(&r, err, err_len);
 
 	if (e < 0)
 		return e;

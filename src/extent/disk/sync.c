@@ -14,16 +14,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define RING_ENTRIES 64
 #ifndef ZERO_BYTES
 #define ZERO_BYTES ((size_t)1 << 20)
 #endif
 #define ZERO_DEPTH 4
-
-struct sync_op {
-	struct ring_op op;
-	bool done;
-	int res;
-};
 
 static void
 on_done(struct ring_op *op, int res, bool more)
@@ -42,22 +37,22 @@ sync_watch(struct disk *d)
 	watched = d;
 }
 
-/* Turns the ring until *done; a ring that breaks takes the process with it, as an operation of it lies on the
- * stack. A write or flush of a watched thread that takes longer than the disk's timeout makes the disk fail; the
+/* Turns the ring until the end of s; a ring that breaks takes the process with it, as an operation of it lies on
+ * the stack. A write or flush of a watched thread that takes longer than the disk's timeout makes the disk fail; the
  * wait continues. */
 static void
-wait_for(struct ring *r, const bool *done, bool is_write)
+wait_for(struct sync_op *s, bool is_write)
 {
 	uint64_t timeout_ns = is_write && watched ? watched->timeout_ns : 0;
 	uint64_t since_ns = run_ns();
 
 	if (is_write && watched)
 		disk_write_begins(watched);
-	while (!*done) {
-		int n = ring_turn(r, timeout_ns ? timeout_ns / 4 : UINT64_MAX);
+	while (!s->done) {
+		int n = ring_turn(s->r, timeout_ns ? timeout_ns / 4 : UINT64_MAX);
 
 		check(n >= 0 || n == -EINTR);
-		if (*done || !timeout_ns || run_since_ns(since_ns) < timeout_ns)
+		if (s->done || !timeout_ns || run_since_ns(since_ns) < timeout_ns)
 			continue;
 		disk_fail(watched, "a write or flush has taken longer than %.3g s (store.disk_timeout)",
 			  (double)timeout_ns / NS_PER_S);
@@ -119,74 +114,53 @@ sync_no_room(int error, char *err, size_t err_len)
 }
 
 static int
-finish_read(struct ring *r, struct sync_op *s, size_t len)
+transfer(struct ring *r, int fd, bool is_write, void *buf, size_t len, uint64_t off)
 {
-	wait_for(r, &s->done, false);
-	return sync_error(s->res, len);
-}
+	int e = -EAGAIN;
 
-static int
-finish_write(struct ring *r, struct sync_op *s, size_t len, bool is_last)
-{
-	wait_for(r, &s->done, true);
-	return sync_write_error(s->res, len, is_last);
+	for (int i = 0; i < SYNC_TRIES && e == -EAGAIN; i++) {
+		struct sync_op s = { .op.done = on_done, .r = r };
+
+		if (is_write)
+			ring_write(r, &s.op, fd, buf, len, off, RING_NO_REGION);
+		else
+			ring_read(r, &s.op, fd, buf, len, off, RING_NO_REGION);
+		wait_for(&s, is_write);
+		e = sync_write_error(s.res, len, is_write && i == SYNC_TRIES - 1);
+	}
+	return e;
 }
 
 int
 sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off)
 {
-	int e = -EAGAIN;
-
-	for (int i = 0; i < SYNC_TRIES && e == -EAGAIN; i++) {
-		struct sync_op s = { .op.done = on_done };
-
-		ring_read(r, &s.op, fd, buf, len, off, RING_NO_REGION);
-		e = finish_read(r, &s, len);
-	}
-	return e;
+	return transfer(r, fd, false, buf, len, off);
 }
 
 int
 sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off)
 {
-	int e = -EAGAIN;
-
-	for (int i = 0; i < SYNC_TRIES && e == -EAGAIN; i++) {
-		struct sync_op s = { .op.done = on_done };
-
-		ring_write(r, &s.op, fd, buf, len, off, RING_NO_REGION);
-		e = finish_write(r, &s, len, i == SYNC_TRIES - 1);
-	}
-	return e;
-}
-
-static void
-on_reading(struct ring_op *op, int res, bool more)
-{
-	struct sync_reading *s = container_of(op, struct sync_reading, op);
-
-	s->res = res;
-	s->done = true;
+	return transfer(r, fd, true, (void *)(uintptr_t)buf, len, off);
 }
 
 void
-sync_read_begin(struct sync_reading *s, struct ring *r, int fd, void *buf, size_t len, uint64_t off)
+sync_read_begin(struct sync_op *s, struct ring *r, int fd, void *buf, size_t len, uint64_t off)
 {
 	int n;
 
 	check(!s->r);
-	*s = (struct sync_reading){ .op.done = on_reading, .r = r, .len = len };
+	*s = (struct sync_op){ .op.done = on_done, .r = r, .len = len };
 	ring_read(r, &s->op, fd, buf, len, off, RING_NO_REGION);
 	n = ring_turn(r, 0);
 	check(n >= 0 || n == -EINTR);
 }
 
 int
-sync_read_end(struct sync_reading *s)
+sync_read_end(struct sync_op *s)
 {
 	if (!s->r)
 		return 0;
-	wait_for(s->r, &s->done, false);
+	wait_for(s, false);
 	s->r = NULL;
 	return sync_error(s->res, s->len);
 }
@@ -194,50 +168,48 @@ sync_read_end(struct sync_reading *s)
 int
 sync_flush(struct ring *r, int fd)
 {
-	struct sync_op s = { .op.done = on_done };
+	struct sync_op s = { .op.done = on_done, .r = r };
 
 	ring_fdatasync(r, &s.op, fd);
-	wait_for(r, &s.done, true);
+	wait_for(&s, true);
 	return s.res < 0 ? s.res : 0;
 }
 
 int
 sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len)
 {
-	struct sync_op s[ZERO_DEPTH];
-	size_t size[ZERO_DEPTH];
-	uint64_t most = len < ZERO_BYTES ? len : ZERO_BYTES;
-	char *zero = sync_alloc(most ? most : FMT_ALIGN);
-	int result = 0;
+	struct sync_op ops[ZERO_DEPTH], *s;
+	char *zero = sync_alloc(len < ZERO_BYTES ? len : ZERO_BYTES);
+	unsigned begun = 0, ended = 0;
+	int result = zero ? 0 : -ENOMEM;
 
-	if (!zero)
-		return -ENOMEM;
-	for (int i = 0; i < ZERO_DEPTH; i++) {
-		s[i] = (struct sync_op){ .op.done = on_done, .done = true };
-		size[i] = 0;
-	}
-	for (int i = 0;; i = (i + 1) % ZERO_DEPTH) {
-		int r1 = finish_write(r, &s[i], size[i], true);
-
-		result = result ? result : r1;
-		size[i] = len < ZERO_BYTES ? len : ZERO_BYTES;
-		s[i] = (struct sync_op){ .op.done = on_done, .done = true };
-		if (result || len == 0) {
-			size[i] = 0;
-			break;
+	while (ended < begun || (len && result == 0)) {
+		if (len && result == 0 && begun - ended < ZERO_DEPTH) {
+			s = &ops[begun++ % ZERO_DEPTH];
+			*s = (struct sync_op){ .op.done = on_done,
+					       .r = r,
+					       .len = len < ZERO_BYTES ? len : ZERO_BYTES };
+			ring_write(r, &s->op, fd, zero, s->len, off, RING_NO_REGION);
+			off += s->len;
+			len -= s->len;
+		} else {
+			s = &ops[ended++ % ZERO_DEPTH];
+			wait_for(s, true);
+			result = result ? result : sync_write_error(s->res, s->len, true);
 		}
-		s[i].done = false;
-		ring_write(r, &s[i].op, fd, zero, size[i], off, RING_NO_REGION);
-		off += size[i];
-		len -= size[i];
-	}
-	for (int i = 0; i < ZERO_DEPTH; i++) {
-		int r1 = finish_write(r, &s[i], size[i], true);
-
-		result = result ? result : r1;
 	}
 	sync_free(zero);
 	return result;
+}
+
+int
+sync_ring(struct ring **ret_ring, char *err, size_t err_len)
+{
+	int e = ring_new(&(struct ring_params){ .entries = RING_ENTRIES }, ret_ring);
+
+	if (e < 0)
+		snprintf(err, err_len, "cannot make a ring: %s%s", strerror(-e), ring_hint(e));
+	return e;
 }
 
 void *

@@ -40,22 +40,24 @@ void sync_watch(struct disk *d);
 /* Reads or writes len bytes; buf, len and off are multiples of FMT_ALIGN. Returns 0 or -errno. */
 int sync_read(struct ring *r, int fd, void *buf, size_t len, uint64_t off);
 int sync_write(struct ring *r, int fd, const void *buf, size_t len, uint64_t off);
-/* A read in the background, begun by sync_read_begin(). Before the caller frees buf, the caller calls
- * sync_read_end(), which waits for the end of the read and returns its result. Zeroed memory means that no
+/* An operation, for a read in the background, begun by sync_read_begin(). Before the caller frees buf, the caller
+ * calls sync_read_end(), which waits for the end of the read and returns its result. Zeroed memory means that no
  * read is in progress: sync_read_end() returns 0. */
-struct sync_reading {
+struct sync_op {
 	struct ring_op op;
-	struct ring *r; /* ring of the read; NULL: no read is in progress */
+	struct ring *r; /* ring of the operation; NULL: no operation is in progress */
 	bool done;
 	int res;
 	size_t len;
 };
-void sync_read_begin(struct sync_reading *s, struct ring *r, int fd, void *buf, size_t len, uint64_t off);
-int sync_read_end(struct sync_reading *s);
+void sync_read_begin(struct sync_op *s, struct ring *r, int fd, void *buf, size_t len, uint64_t off);
+int sync_read_end(struct sync_op *s);
 int sync_flush(struct ring *r, int fd);
 /* Writes zeros over [off, off + len), with several writes in flight. Returns 0 or -errno. */
 int sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len);
 
+/* Allocates a ring for blocking I/O. Returns 0, or -errno with the reason in err. */
+int sync_ring(struct ring **ret_ring, char *err, size_t err_len);
 /* Returns zeroed memory that is aligned for O_DIRECT, or NULL. sync_free(NULL) is allowed. */
 void *sync_alloc(size_t len);
 void sync_free(void *p);

@@ -303,7 +303,7 @@ sio_read(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint6
 }
 
 void
-sio_read_begin(struct disk *d, struct ring *r, struct sync_reading *s, uint64_t ext, void *buf, size_t len)
+sio_read_begin(struct disk *d, struct ring *r, struct sync_op *s, uint64_t ext, void *buf, size_t len)
 {
 	uint64_t off;
 	int fd = disk_addr(d, ext_unit(ext), &off);
@@ -312,11 +312,11 @@ sio_read_begin(struct disk *d, struct ring *r, struct sync_reading *s, uint64_t 
 	if (disk_has(d, ext_unit(ext), ext_nr(ext)))
 		sync_read_begin(s, r, fd, buf, len, off);
 	else
-		*s = (struct sync_reading){ .r = r, .done = true, .res = -EIO, .len = len };
+		*s = (struct sync_op){ .r = r, .done = true, .res = -EIO, .len = len };
 }
 
 int
-sio_read_end(struct sync_reading *s)
+sio_read_end(struct sync_op *s)
 {
 	int e = sync_read_end(s);
 

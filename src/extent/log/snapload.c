@@ -40,7 +40,7 @@ struct chain {
 	struct replay *rp;
 	const struct snap_ref *ref;
 	struct snap_space *space;
-	struct sync_reading reading;
+	struct sync_op reading;
 	uint8_t *buf[2];
 	uint64_t ext; /* of the block that is on its way */
 	uint32_t len;
