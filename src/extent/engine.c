@@ -64,7 +64,7 @@ extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 		e = disk_claim(&d, r, UINT64_MAX, said, said_len);
 	if (e == 0 && !d.is_old)
 		snprintf(said, said_len, "%s: is of format %u already", d.name, FMT_VERSION);
-	if (e == 0 && d.is_old && (e = disk_upgrade(&d, r)) < 0)
+	if (e == 0 && d.is_old && (e = disk_write_supers(&d, r)) < 0)
 		disk_refuse(said, said_len, e, "%s: the step to format %u failed: %s", d.name, FMT_VERSION,
 			    strerror(-e));
 	else if (e == 0 && d.is_old && was < FMT_VERSION)

@@ -136,7 +136,7 @@ struct disk {
 	bool has_super;
 	/* true: one superblock was unreadable or damaged; it may have been the newer one */
 	bool lost_super;
-	bool is_old; /* true: a superblock has an earlier format version, so disk_upgrade() is needed */
+	bool is_old; /* true: a superblock has an earlier format version, so an upgrade is needed */
 	struct alloc *alloc;
 
 	/* time in ns after which a write or flush that has not ended makes the disk fail; 0: no limit */
@@ -321,6 +321,9 @@ void disk_peek_uuid(struct disk *d, struct ring *r);
 /* Writes d->sb over the older of the two superblocks, with the next generation number, and flushes it.
  * Returns 0; -EROFS if the disk has failed; or another -errno. */
 int disk_write_super(struct disk *d, struct ring *r);
+/* Writes d->sb over both superblocks, one after the other; so both have this format version. After an interruption at any
+ * point the call can be repeated. Returns 0 or -errno. */
+int disk_write_supers(struct disk *d, struct ring *r);
 /* Writes the placement map into both superblocks, so that a start that can read only the older superblock has
  * the map, too. The superblocks are the only places on the disk that have the map. Returns 0 or -errno. */
 int disk_write_table(struct disk *d, struct ring *r);
@@ -344,12 +347,11 @@ int disk_check_super(struct disk *d, struct ring *r, int copy);
 /* Writes one superblock (0 or 1) again, and flushes it. Returns 0 or -errno. A failure of the write does not
  * make the disk fail. */
 int disk_mend_super(struct disk *d, struct ring *r, int copy);
-/* Writes both superblocks in this format version. After an interruption at any point the upgrade can be
- * repeated. Returns 0 or -errno. */
-int disk_upgrade(struct disk *d, struct ring *r);
 /* Searches for the second superblock at the end of a device of size_bytes, when the first superblock is lost.
  * Returns 0, -ENOENT if there is none, or -ENOMEM. */
 int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super);
+/* Writes a superblock, without a flush. Returns 0 or -errno. */
+int super_write(struct ring *r, int fd, uint64_t off, const struct super *sb);
 
 /* ---- owner.c: the disk to which a file belongs, and the host that has the disk ---- */
 

@@ -122,7 +122,7 @@ uint64_t geo_second_off(const struct geometry *g);
 
 /*
  * Oldest format version that can be read. All versions from fmt_oldest to FMT_VERSION have the same layout. A
- * start refuses a superblock of a version before FMT_VERSION, and disk_upgrade() writes the superblock as
+ * start refuses a superblock of a version before FMT_VERSION, and disk_write_supers() writes the superblock as
  * FMT_VERSION. No older version exists yet, so the value is FMT_VERSION. Tests of the upgrade lower the value
  * before they open a disk.
  */

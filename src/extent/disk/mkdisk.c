@@ -15,6 +15,7 @@
 #include "store/meter.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +31,14 @@ random_bytes(void *buf, size_t len)
 
 /* The first superblock: one epoch that has begun, one empty snapshot. */
 static int
-first_super(struct super *sb, const struct geometry *geo, bool is_device, const struct store_birth *birth)
+first_super(struct super *sb, const struct geometry *geo, enum super_kind kind,
+	    const struct store_birth *birth)
 {
 	memset(sb, 0, sizeof *sb);
 	if (random_bytes(sb->store_uuid, 16) < 0 || random_bytes(sb->disk_uuid, 16) < 0 ||
 	    random_bytes(sb->nonce, 16) < 0)
 		return -EIO;
-	sb->kind = is_device ? SUPER_DEVICE : SUPER_DIRECTORY;
+	sb->kind = kind;
 	sb->geo = *geo;
 	sb->epoch = 1;
 	sb->snap[0].id = 1;
@@ -51,19 +53,6 @@ first_super(struct super *sb, const struct geometry *geo, bool is_device, const 
 		super_table_of_one(sb);
 	}
 	return 0;
-}
-
-/* What stands in the way is told, and nothing is done. */
-static bool
-is_look(const struct store_birth *birth)
-{
-	return birth && birth->is_look;
-}
-
-static struct meter_disk *
-meter_of_birth(const struct store_birth *birth)
-{
-	return birth ? birth->meter : NULL;
 }
 
 static int
@@ -86,137 +75,168 @@ any_name(void *cookie, const char *name)
 	return 1;
 }
 
-struct wipe {
-	int dir_fd;
-	char name[64];
-};
-
 static int
 one_of_ours(void *cookie, const char *name)
 {
-	struct wipe *w = cookie;
+	return is_ours(name) && strlen(name) < 64 ? any_name(cookie, name) : 0;
+}
 
-	if (!is_ours(name) || strlen(name) >= sizeof w->name)
-		return 0;
-	snprintf(w->name, sizeof w->name, "%s", name);
-	return 1;
+/* ---- the path ---- */
+
+/* The making of one disk. */
+struct making {
+	const struct store_disk_conf *dc;
+	uint64_t index_bytes;
+	struct store_birth *birth; /* NULL: a store of one disk */
+	struct meter_disk *meter;  /* NULL: nothing is counted */
+	/* is_look: obstacles are reported, and nothing is written */
+	bool force, is_look;
+	struct ring *r;
+	int fd; /* descriptor of the directory or of the device */
+	struct geometry geo;
+	struct super sb;
+	char *err;
+	size_t err_len;
+};
+
+/* Writes the reason of an error, which follows the path. Returns e. */
+static int __attribute__((format(printf, 3, 4))) refuse(struct making *m, int e, const char *fmt, ...)
+{
+	char why[300];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof why, fmt, ap);
+	va_end(ap);
+	return disk_refuse(m->err, m->err_len, e, "%s: %s", m->dc->path, why);
 }
 
 /* fd: its superblock, or -1. */
 static int
-refuse_in_use(const char *path, int fd, struct ring *r, const char *what, char *err, size_t err_len)
+refuse_in_use(struct making *m, int fd, const char *what)
 {
 	uint8_t uuid[UUID_BYTES];
 	char name[DISK_NAME_BYTES];
 
-	if (!disk_peek(fd, r, uuid))
-		return disk_refuse(err, err_len, -EBUSY, "%s: %s", path, what);
-	return disk_refuse(err, err_len, -EBUSY, "disk %s is %s", disk_name_of(name, uuid, path), what);
+	if (!disk_peek(fd, m->r, uuid))
+		return refuse(m, -EBUSY, "%s", what);
+	return disk_refuse(m->err, m->err_len, -EBUSY, "disk %s is %s", disk_name_of(name, uuid, m->dc->path),
+			   what);
+}
+
+/* Refuses a path with something on it.  name: a file there. */
+static int
+refuse_used(struct making *m, enum advice_id id, const char *name)
+{
+	int e = id == ADVICE_HAS_STORE ? -EALREADY : -EEXIST;
+
+	if (name[0])
+		refuse(m, e, "not empty (%s)", name);
+	else
+		refuse(m, e, id == ADVICE_HAS_STORE ? "has a store already" : "holds data");
+	advice_add(m->err, m->err_len, id, &(struct advice_values){ .path = m->dc->path });
+	return e;
 }
 
 /* With force: another host may use what is there. */
 static int
-ask_for_host(int fd, uint64_t off, const char *path, struct ring *r, char *err, size_t err_len)
+ask_for_host(struct making *m, int fd, uint64_t off)
 {
 	struct host h;
 
 	host_init(&h);
 	h.fd = fd;
 	h.off = off;
-	return host_wait(&h, r, path, err, err_len);
+	return host_wait(&h, m->r, m->dc->path, m->err, m->err_len);
 }
 
-/* With force: what an older store left, after making sure that nobody uses it. */
+/* Makes the superblock, and begins to count. */
 static int
-wipe_directory(int dir_fd, const char *path, struct ring *r, char *err, size_t err_len)
+begin(struct making *m, enum super_kind kind)
 {
-	struct wipe w = { .dir_fd = dir_fd };
-	int fd[2], host_fd, e = 0;
+	int e = first_super(&m->sb, &m->geo, kind, m->birth);
 
-	for (int i = 0; i < 2; i++) {
-		fd[i] = file_open(dir_fd, super_names[i], false);
-		if (fd[i] >= 0 && file_lock(fd[i]) < 0)
-			e = -EBUSY;
-	}
-	if (e < 0) {
-		e = refuse_in_use(path, fd[0], r, "in use by another process; stop gantryd first", err,
-				  err_len);
-		file_close(fd[0]);
-		file_close(fd[1]);
-		return e;
-	}
-	host_fd = file_open(dir_fd, "host", false);
-	e = host_fd < 0 ? 0 : ask_for_host(host_fd, 0, path, r, err, err_len);
-	file_close(host_fd);
-	if (e < 0) {
-		file_close(fd[0]);
-		file_close(fd[1]);
-		return e;
-	}
-	/* One at a time: a directory must not change while it is read. */
-	while ((e = file_each(dir_fd, one_of_ours, &w)) == 1) {
-		e = file_unlink(dir_fd, w.name);
-		if (e < 0)
-			break;
-	}
-	file_close(fd[0]);
-	file_close(fd[1]);
-	return e < 0 ? disk_refuse(err, err_len, e, "%s: cannot remove %s: %s", path, w.name, strerror(-e))
-		     : 0;
+	meter_step(m->meter, METER_MAKE,
+		   m->geo.log_bytes + (kind == SUPER_DEVICE ? FMT_DEVICE_HEAD_BYTES : m->geo.seg_bytes));
+	return e;
 }
 
 /* Writes zeros, and counts them. */
 static int
-write_zeros(struct ring *r, int fd, uint64_t off, uint64_t bytes, struct meter_disk *meter)
+write_zeros(struct making *m, int fd, uint64_t bytes, struct meter_disk *meter)
 {
 	int e = 0;
 
-	for (uint64_t n; e == 0 && bytes; off += n, bytes -= n) {
-		n = bytes < COUNTED_BYTES ? bytes : COUNTED_BYTES;
-		e = sync_zero(r, fd, off, n);
+	for (uint64_t off = 0, n; e == 0 && off < bytes; off += n) {
+		n = bytes - off < COUNTED_BYTES ? bytes - off : COUNTED_BYTES;
+		e = sync_zero(m->r, fd, off, n);
 		meter_add(meter, n);
 	}
 	return e;
 }
 
-/* A file, written whole; closed again. */
+/* Writes one of the two: the first one is the newer. */
 static int
-write_file(int dir_fd, const char *name, uint64_t bytes, const uint8_t *disk_uuid, struct meter_disk *meter,
-	   struct ring *r)
+write_super(struct making *m, int fd, uint64_t off, bool is_first)
+{
+	int e;
+
+	m->sb.gen = is_first ? 2 : 1;
+	e = super_write(m->r, fd, off, &m->sb);
+	return e == 0 ? file_fsync(fd) : e;
+}
+
+/* ---- a directory ---- */
+
+/* With force: what an older store left, after making sure that nobody uses it. */
+static int
+wipe_directory(struct making *m)
+{
+	int fd[2], host_fd, e = 0;
+	char name[64] = "";
+
+	for (int i = 0; i < 2; i++) {
+		fd[i] = file_open(m->fd, super_names[i], false);
+		if (fd[i] >= 0 && file_lock(fd[i]) < 0)
+			e = -EBUSY;
+	}
+	host_fd = e < 0 ? -1 : file_open(m->fd, "host", false);
+	if (e < 0)
+		refuse_in_use(m, fd[0], "in use by another process; stop gantryd first");
+	else if (host_fd >= 0)
+		e = ask_for_host(m, host_fd, 0);
+	file_close(host_fd);
+	/* One at a time: a directory must not change while it is read. */
+	while (e == 0 && (e = file_each(m->fd, one_of_ours, name)) != 0) {
+		e = e == 1 ? file_unlink(m->fd, name) : e;
+		if (e < 0)
+			refuse(m, e, "cannot remove %s: %s", name, strerror(-e));
+	}
+	file_close(fd[0]);
+	file_close(fd[1]);
+	return e;
+}
+
+/* Makes a file, which gets its name when it is whole. super_nr: of the superblock in it; -1: the file has zeros, which are
+ * counted. */
+static int
+write_file(struct making *m, const char *name, uint64_t bytes, int super_nr)
 {
 	char tmp[48];
 	int fd, e;
 
 	snprintf(tmp, sizeof tmp, "%s.new", name);
-	file_unlink(dir_fd, tmp);
-	fd = file_open(dir_fd, tmp, true);
+	file_unlink(m->fd, tmp);
+	fd = file_open(m->fd, tmp, true);
 	if (fd < 0)
 		return fd;
-	e = write_zeros(r, fd, 0, bytes, meter);
-	disk_mark(disk_uuid, fd, name);
+	e = write_zeros(m, fd, bytes, super_nr < 0 ? m->meter : NULL);
+	disk_mark(m->sb.disk_uuid, fd, name);
 	if (e == 0)
-		e = file_fsync(fd);
+		e = super_nr < 0 ? file_fsync(fd) : write_super(m, fd, 0, super_nr == 0);
 	if (e == 0)
-		e = file_rename(dir_fd, tmp, name);
+		e = file_rename(m->fd, tmp, name);
 	file_close(fd);
-	return e;
-}
-
-/* Writes one of the two: the first one is the newer. */
-static int
-write_super(int fd, uint64_t off, struct super *sb, bool is_first, struct ring *r)
-{
-	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
-	int e;
-
-	if (!buf)
-		return -ENOMEM;
-	sb->gen = is_first ? 2 : 1;
-	super_encode(buf, sb);
-	e = sync_write(r, fd, buf, FMT_SUPER_BYTES, off);
-	if (e == 0)
-		e = file_fsync(fd);
-	sync_free(buf);
 	return e;
 }
 
@@ -235,102 +255,60 @@ has_super(int dir_fd)
 	return has;
 }
 
-/* Makes a file with a superblock, which gets its name when it is whole. */
+/* Refuses a directory that is no place for a store; with force, and not to look alone, removes an older store. */
 static int
-write_super_file(int dir_fd, const char *name, struct super *sb, bool is_first, struct ring *r)
-{
-	char tmp[48];
-	int fd, e;
-
-	snprintf(tmp, sizeof tmp, "%s.new", name);
-	e = write_file(dir_fd, tmp, FMT_SUPER_BYTES, sb->disk_uuid, NULL, r);
-	if (e < 0)
-		return e;
-	fd = file_open(dir_fd, tmp, false);
-	e = fd < 0 ? fd : write_super(fd, 0, sb, is_first, r);
-	if (e == 0)
-		e = file_rename(dir_fd, tmp, name);
-	file_close(fd);
-	return e;
-}
-
-/* Refuses a path with something on it.  name: a file there. */
-static int
-refuse_used(const char *path, enum advice_id id, const char *name, char *err, size_t err_len)
-{
-	int e = id == ADVICE_HAS_STORE ? -EALREADY : -EEXIST;
-
-	if (name[0])
-		disk_refuse(err, err_len, e, "%s: not empty (%s)", path, name);
-	else
-		disk_refuse(err, err_len, e, "%s: %s", path,
-			    id == ADVICE_HAS_STORE ? "has a store already" : "holds data");
-	advice_add(err, err_len, id, &(struct advice_values){ .path = path });
-	return e;
-}
-
-static int
-format_directory(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth,
-		 bool force, struct ring *r, char *err, size_t err_len)
+clear_directory(struct making *m)
 {
 	char name[64] = "", has[AMOUNT_TEXT], size[AMOUNT_TEXT];
-	struct geometry geo;
-	struct super sb;
-	uint64_t room = 0;
-	int dir_fd, e;
+	uint64_t room;
+	int e;
 
-	if (place_is_dev(dc->path))
-		return disk_refuse(err, err_len, -ENODEV,
-				   "%s: there is no such device, and nothing is made below /dev", dc->path);
-	if (dc->size_bytes == 0)
-		return disk_refuse(err, err_len, -EINVAL, "%s: a directory needs a size", dc->path);
-	if (geo_choose(dc->size_bytes, index_bytes, &geo) < 0)
-		return disk_refuse(err, err_len, -EINVAL, "%s: %s are too few", dc->path,
-				   size_text(dc->size_bytes, size));
-	dir_fd = file_open_dir(dc->path, true);
-	if (dir_fd < 0)
-		return disk_refuse(err, err_len, dir_fd, "%s: %s", dc->path, strerror(-dir_fd));
-	if (file_is_root(dir_fd)) {
-		e = disk_refuse(err, err_len, -EINVAL,
-				"%s: the root of a system is no disk; make a directory of its own", dc->path);
-		goto out;
-	}
-	e = file_each(dir_fd, any_name, name);
-	if (e == 1 && !force && has_super(dir_fd))
-		e = refuse_used(dc->path, ADVICE_HAS_STORE, "", err, err_len);
-	else if (e == 1 && !force)
-		e = refuse_used(dc->path, ADVICE_NOT_EMPTY, name, err, err_len);
-	else if (e >= 0)
-		e = force && !is_look(birth) ? wipe_directory(dir_fd, dc->path, r, err, err_len) : 0;
-	if (e < 0)
-		goto out;
-	if (file_room(dir_fd, &room) == 0 && room < dc->size_bytes) {
-		e = disk_refuse(err, err_len, -ENOSPC,
-				"%s: the file system has room for %s, and %s are wanted", dc->path,
-				size_text(room, has), size_text(dc->size_bytes, size));
-		goto out;
-	}
-	if (is_look(birth)) {
-		birth->size_bytes = geo.size_bytes;
-		goto out;
-	}
-	e = first_super(&sb, &geo, false, birth);
-	meter_step(meter_of_birth(birth), METER_MAKE, geo.log_bytes + geo.seg_bytes);
+	if (file_is_root(m->fd))
+		return refuse(m, -EINVAL, "the root of a system is no disk; make a directory of its own");
+	e = file_each(m->fd, any_name, name);
+	if (e == 1 && !m->force)
+		return has_super(m->fd) ? refuse_used(m, ADVICE_HAS_STORE, "")
+					: refuse_used(m, ADVICE_NOT_EMPTY, name);
+	if (e >= 0)
+		e = m->force && !m->is_look ? wipe_directory(m) : 0;
+	if (e == 0 && file_room(m->fd, &room) == 0 && room < m->dc->size_bytes)
+		return refuse(m, -ENOSPC, "the file system has room for %s, and %s are wanted",
+			      size_text(room, has), size_text(m->dc->size_bytes, size));
+	return e;
+}
+
+static int
+format_directory(struct making *m)
+{
+	char size[AMOUNT_TEXT];
+	int e;
+
+	if (place_is_dev(m->dc->path))
+		return refuse(m, -ENODEV, "there is no such device, and nothing is made below /dev");
+	if (m->dc->size_bytes == 0)
+		return refuse(m, -EINVAL, "a directory needs a size");
+	if (geo_choose(m->dc->size_bytes, m->index_bytes, &m->geo) < 0)
+		return refuse(m, -EINVAL, "%s are too few", size_text(m->dc->size_bytes, size));
+	m->fd = file_open_dir(m->dc->path, true);
+	if (m->fd < 0)
+		return refuse(m, m->fd, "%s", strerror(-m->fd));
+	e = clear_directory(m);
+	if (e < 0 || m->is_look)
+		return e;
+	e = begin(m, SUPER_DIRECTORY);
 	if (e == 0)
-		e = write_file(dir_fd, "log", geo.log_bytes, sb.disk_uuid, meter_of_birth(birth), r);
+		e = write_file(m, "log", m->geo.log_bytes, -1);
 	if (e == 0)
-		e = write_file(dir_fd, "seg-0000", geo.seg_bytes, sb.disk_uuid, meter_of_birth(birth), r);
+		e = write_file(m, "seg-0000", m->geo.seg_bytes, -1);
 	/* The superblocks are last: a store half made is no store. */
 	for (int i = 1; e == 0 && i >= 0; i--)
-		e = write_super_file(dir_fd, super_names[i], &sb, i == 0, r);
+		e = write_file(m, super_names[i], FMT_SUPER_BYTES, i);
 	if (e == 0)
-		e = file_fsync(dir_fd);
-	if (e < 0)
-		disk_refuse(err, err_len, e, "%s: cannot make the store: %s", dc->path, strerror(-e));
-out:
-	file_close(dir_fd);
-	return e < 0 ? e : 0;
+		e = file_fsync(m->fd);
+	return e < 0 ? refuse(m, e, "cannot make the store: %s", strerror(-e)) : 0;
 }
+
+/* ---- a device ---- */
 
 static bool
 is_zero(const uint8_t *buf, size_t len)
@@ -384,95 +362,87 @@ look_at_device(int fd, struct ring *r, uint64_t device_bytes, uint64_t size_byte
 	return e;
 }
 
+/* Opens and locks the device. */
 static int
-format_device(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
-	      struct ring *r, char *err, size_t err_len)
+open_device(struct making *m)
 {
-	int fd = disk_open_device(dc->path, clock_ns() + NS_PER_S), e;
-	struct geometry geo;
-	struct super sb;
-	uint64_t size, second = 0;
+	m->fd = disk_open_device(m->dc->path, clock_ns() + NS_PER_S);
+	if (m->fd == -EBUSY) {
+		m->fd = file_peek_device(m->dc->path);
+		return refuse_in_use(m, m->fd,
+				     "in use by another process, or mounted; stop what has it first");
+	}
+	if (m->fd < 0)
+		return refuse(m, m->fd, "%s", strerror(-m->fd));
+	return file_lock(m->fd) < 0 ? refuse_in_use(m, m->fd, "in use by another process; stop gantryd first")
+				    : 0;
+}
+
+static int
+format_device(struct making *m)
+{
+	uint64_t bytes = 0, size_bytes, second = 0;
 	bool empty = false, store = false;
 	char text[AMOUNT_TEXT];
+	int e = open_device(m);
 
-	if (fd == -EBUSY) {
-		fd = file_peek_device(dc->path);
-		e = refuse_in_use(dc->path, fd, r,
-				  "in use by another process, or mounted; stop what has it first", err,
-				  err_len);
-		goto out;
-	}
-	if (fd < 0)
-		return disk_refuse(err, err_len, fd, "%s: %s", dc->path, strerror(-fd));
-	if (file_lock(fd) < 0) {
-		e = refuse_in_use(dc->path, fd, r, "in use by another process; stop gantryd first", err,
-				  err_len);
-		goto out;
-	}
-	e = file_size(fd, &size);
-	if (e == 0)
-		e = look_at_device(fd, r, size, dc->size_bytes ? dc->size_bytes : size, &empty, &store,
-				   &second);
-	if (e < 0) {
-		disk_refuse(err, err_len, e, "%s: %s", dc->path, strerror(-e));
-		goto out;
-	}
-	if (store && !force) {
-		e = refuse_used(dc->path, ADVICE_HAS_STORE, "", err, err_len);
-		goto out;
-	}
-	if (!empty && !force) {
-		e = refuse_used(dc->path, ADVICE_HOLDS_DATA, "", err, err_len);
-		goto out;
-	}
-	e = force ? ask_for_host(fd, FMT_HOST_OFF, dc->path, r, err, err_len) : 0;
 	if (e < 0)
-		goto out;
-	if (dc->size_bytes > size ||
-	    geo_choose(dc->size_bytes ? dc->size_bytes : size, index_bytes, &geo) < 0) {
-		e = disk_refuse(err, err_len, -EINVAL, "%s: the device has %s", dc->path,
-				size_text(size, text));
-		goto out;
-	}
-	if (is_look(birth)) {
-		birth->size_bytes = geo.size_bytes;
-		goto out;
-	}
-	e = first_super(&sb, &geo, true, birth);
-	meter_step(meter_of_birth(birth), METER_MAKE, FMT_DEVICE_HEAD_BYTES + geo.log_bytes);
+		return e;
+	e = file_size(m->fd, &bytes);
+	size_bytes = m->dc->size_bytes ? m->dc->size_bytes : bytes;
 	if (e == 0)
-		e = write_zeros(r, fd, 0, FMT_DEVICE_HEAD_BYTES + geo.log_bytes, meter_of_birth(birth));
+		e = look_at_device(m->fd, m->r, bytes, size_bytes, &empty, &store, &second);
+	if (e < 0)
+		return refuse(m, e, "%s", strerror(-e));
+	if ((store || !empty) && !m->force)
+		return refuse_used(m, store ? ADVICE_HAS_STORE : ADVICE_HOLDS_DATA, "");
+	e = m->force ? ask_for_host(m, m->fd, FMT_HOST_OFF) : 0;
+	if (e < 0)
+		return e;
+	if (size_bytes > bytes || geo_choose(size_bytes, m->index_bytes, &m->geo) < 0)
+		return refuse(m, -EINVAL, "the device has %s", size_text(bytes, text));
+	if (m->is_look)
+		return 0;
+	e = begin(m, SUPER_DEVICE);
+	if (e == 0)
+		e = write_zeros(m, m->fd, FMT_DEVICE_HEAD_BYTES + m->geo.log_bytes, m->meter);
 	/* Nobody shall find the one of the store that was there. */
 	if (e == 0 && second)
-		e = sync_zero(r, fd, second, FMT_SUPER_BYTES);
+		e = sync_zero(m->r, m->fd, second, FMT_SUPER_BYTES);
 	if (e == 0)
-		e = file_fsync(fd);
+		e = file_fsync(m->fd);
 	if (e == 0)
-		e = write_super(fd, geo_second_off(&geo), &sb, false, r);
+		e = write_super(m, m->fd, geo_second_off(&m->geo), false);
 	if (e == 0)
-		e = write_super(fd, 0, &sb, true, r);
-	if (e < 0)
-		disk_refuse(err, err_len, e, "%s: cannot make the store: %s", dc->path, strerror(-e));
-out:
-	file_close(fd);
-	return e;
+		e = write_super(m, m->fd, 0, true);
+	return e < 0 ? refuse(m, e, "cannot make the store: %s", strerror(-e)) : 0;
 }
 
 int
 disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
 	    char *err, size_t err_len)
 {
-	struct ring *r;
+	struct making m = { .dc = dc,
+			    .index_bytes = index_bytes,
+			    .birth = birth,
+			    .meter = birth ? birth->meter : NULL,
+			    .force = force,
+			    .is_look = birth && birth->is_look,
+			    .fd = -1,
+			    .err = err,
+			    .err_len = err_len };
 	char why[256];
-	int e = ring_new(&(struct ring_params){ .entries = 64 }, &r);
+	int e = sync_ring(&m.r, err, err_len);
 
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "cannot make a ring: %s%s", strerror(-e), ring_hint(e));
-	if (!is_look(birth) && place_is_memory(dc->path, why, sizeof why))
+		return e;
+	if (!m.is_look && place_is_memory(dc->path, why, sizeof why))
 		log_warn("%s: %s", dc->path, why);
-	e = file_is_device(dc->path) ? format_device(dc, index_bytes, birth, force, r, err, err_len)
-				     : format_directory(dc, index_bytes, birth, force, r, err, err_len);
-	meter_step(meter_of_birth(birth), METER_WAITS, 0);
-	ring_free(r);
+	e = file_is_device(dc->path) ? format_device(&m) : format_directory(&m);
+	if (e == 0 && m.is_look)
+		birth->size_bytes = m.geo.size_bytes;
+	meter_step(m.meter, METER_WAITS, 0);
+	file_close(m.fd);
+	ring_free(m.r);
 	return sync_no_room(e, err, err_len);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two superblocks: their places, which of them counts, and the upgrade from an earlier format version.
+ * The two superblocks: their places, and which of them counts.
  *
  *	             first          second
  *	directory    file super     file super2
@@ -29,7 +29,6 @@ const char *const super_names[2] = { "super", "super2" };
 struct search {
 	struct disk *d;
 	struct ring *r;
-	uint8_t *buf;
 	struct super one;                   /* the last that was read */
 	int good, old, damaged, unreadable; /* how many; old: good ones of an earlier version */
 	uint32_t other_version;             /* a format version that is not read; valid with has_other */
@@ -47,32 +46,41 @@ is_newer(const struct super *a, const struct super *b)
 	return a->gen != b->gen ? a->gen > b->gen : a->version < b->version;
 }
 
-/* Looks at one place.  0: a superblock is there, and taken if it is the newest so far. */
+/* Reads a superblock.  -errno of the read, or of super_decode(). */
 static int
+read_super(struct ring *r, int fd, uint64_t off, struct super *ret_super)
+{
+	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
+	int e = buf ? sync_read(r, fd, buf, FMT_SUPER_BYTES, off) : -ENOMEM;
+
+	if (e == 0)
+		e = super_decode(buf, FMT_SUPER_BYTES, ret_super);
+	sync_free(buf);
+	return e;
+}
+
+/* Looks at one place.  A superblock that is there is taken if it is the newest so far. */
+static void
 look(struct search *s, int fd, uint64_t off)
 {
 	uint64_t size;
 	int e = fd < 0 ? -ENOENT : file_size(fd, &size);
 
-	if (e == 0 && size < off + FMT_SUPER_BYTES)
-		e = -ENOENT;
-	if (e < 0)
-		return e;
-	e = sync_read(s->r, fd, s->buf, FMT_SUPER_BYTES, off);
-	if (e < 0) {
-		s->unreadable += sync_is_unreadable(e);
-		s->error = e;
-		return e;
-	}
-	e = super_decode(s->buf, FMT_SUPER_BYTES, &s->one);
-	s->damaged += e == -EBADMSG;
+	if (e < 0 || size < off + FMT_SUPER_BYTES)
+		return;
+	e = read_super(s->r, fd, off, &s->one);
 	if (e == -EPROTONOSUPPORT) {
 		s->other_version = s->one.version;
 		s->has_other = true;
 		memcpy(s->d->uuid, s->one.disk_uuid, UUID_BYTES);
+	} else if (e == -EBADMSG) {
+		s->damaged++;
+	} else if (e < 0 && e != -ENOENT) {
+		s->unreadable += sync_is_unreadable(e);
+		s->error = e;
 	}
 	if (e < 0)
-		return e;
+		return;
 	if (s->good && memcmp(s->one.disk_uuid, s->d->sb.disk_uuid, UUID_BYTES) != 0) {
 		s->mixed = true;
 		memcpy(s->uuid[0], s->d->sb.disk_uuid, UUID_BYTES);
@@ -82,23 +90,19 @@ look(struct search *s, int fd, uint64_t off)
 		s->d->sb = s->one;
 	s->good++;
 	s->old += s->one.version < FMT_VERSION;
-	return 0;
 }
 
 int
 super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super)
 {
 	uint64_t at = size_bytes / FMT_ALIGN * FMT_ALIGN, least = at > SCAN_BYTES ? at - SCAN_BYTES : 0;
-	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
+	uint8_t *buf = sync_alloc(FMT_ALIGN);
 	int e = buf ? -ENOENT : -ENOMEM;
 
 	/* From the end on: what clients have written, which may look like anything, lies in front of it. */
 	for (at -= at < FMT_SUPER_BYTES ? at : FMT_SUPER_BYTES; e == -ENOENT && at > least; at -= FMT_ALIGN) {
-		if (sync_read(r, fd, buf, FMT_ALIGN, at) < 0 || !super_peek(buf) ||
-		    sync_read(r, fd, buf, FMT_SUPER_BYTES, at) < 0)
-			continue;
-		if (super_decode(buf, FMT_SUPER_BYTES, ret_super) == 0 &&
-		    geo_second_off(&ret_super->geo) == at)
+		if (sync_read(r, fd, buf, FMT_ALIGN, at) == 0 && super_peek(buf) &&
+		    read_super(r, fd, at, ret_super) == 0 && geo_second_off(&ret_super->geo) == at)
 			e = 0;
 	}
 	sync_free(buf);
@@ -155,12 +159,10 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 	uint64_t size = conf_bytes;
 	int e = 0;
 
-	if (s)
-		*s = (struct search){ .d = d, .r = r, .buf = sync_alloc(FMT_SUPER_BYTES) };
-	if (!s || !s->buf) {
-		free(s);
+	if (!s)
 		return -ENOMEM;
-	}
+	s->d = d;
+	s->r = r;
 	/* One by one: a bad sector is in one of them. */
 	d->super_off[1] = 0;
 	look(s, d->super_fd[0], 0);
@@ -184,7 +186,6 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 			 s->unreadable ? "cannot be read"
 			 : s->damaged  ? "is damaged"
 				       : "is not there");
-	sync_free(s->buf);
 	free(s);
 	return e;
 }
@@ -192,15 +193,11 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 bool
 disk_peek(int fd, struct ring *r, uint8_t ret_uuid[UUID_BYTES])
 {
-	uint8_t *buf = fd < 0 ? NULL : sync_alloc(FMT_SUPER_BYTES);
-	struct super *sb = malloc(sizeof *sb);
-	bool has = buf && sb && sync_read(r, fd, buf, FMT_SUPER_BYTES, 0) == 0 &&
-		   super_decode(buf, FMT_SUPER_BYTES, sb) == 0;
+	struct super sb;
+	bool has = fd >= 0 && read_super(r, fd, 0, &sb) == 0;
 
 	if (has)
-		memcpy(ret_uuid, sb->disk_uuid, UUID_BYTES);
-	sync_free(buf);
-	free(sb);
+		memcpy(ret_uuid, sb.disk_uuid, UUID_BYTES);
 	return has;
 }
 
@@ -217,43 +214,63 @@ disk_peek_uuid(struct disk *d, struct ring *r)
 /* ---- writing ---- */
 
 int
+super_write(struct ring *r, int fd, uint64_t off, const struct super *sb)
+{
+	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
+	int e = -ENOMEM;
+
+	if (buf) {
+		super_encode(buf, sb);
+		e = sync_write(r, fd, buf, FMT_SUPER_BYTES, off);
+	}
+	sync_free(buf);
+	return e;
+}
+
+/* Writes one of the two, in a new file if there is none. */
+static int
+write_copy(struct disk *d, struct ring *r, int copy, const struct super *sb)
+{
+	int *fd = &d->super_fd[copy];
+
+	if (*fd < 0)
+		*fd = disk_make_file(d, super_names[copy], FMT_SUPER_BYTES, r);
+	return *fd < 0 ? *fd : super_write(r, *fd, d->super_off[copy], sb);
+}
+
+int
 disk_write_super(struct disk *d, struct ring *r)
 {
-	void *buf = sync_alloc(FMT_SUPER_BYTES);
 	int at, e = 0;
 
-	if (!buf)
-		return -ENOMEM;
 	/* A writing that failed may have left its copy half written, and the other one is the last that is whole. */
-	if (disk_failed(d)) {
-		sync_free(buf);
+	if (disk_failed(d))
 		return -EROFS;
-	}
 	/* What a process before this one wrote may have been read from a cache: the newer one is on the disk before the
 	 * older one is at stake. */
 	for (int i = 0; e == 0 && !d->super_is_flushed && RULE_SUPER_NEWER_FLUSHED && i < 2; i++)
 		e = d->super_fd[i] < 0 ? 0 : disk_flush_file(d, r, d->super_fd[i]);
 	d->super_is_flushed = e == 0;
-	if (e < 0) {
-		sync_free(buf);
+	if (e < 0)
 		return e;
-	}
 	d->sb.gen++;
-	super_encode(buf, &d->sb);
 	/* A writing that is cut short leaves the newer one whole. */
 	at = RULE_SUPER_OLDER_COPY ? (int)(d->sb.gen % 2) : 0;
-	if (d->super_fd[at] < 0)
-		d->super_fd[at] = e = disk_make_file(d, super_names[at], FMT_SUPER_BYTES, r);
-	if (e >= 0)
-		e = sync_write(r, d->super_fd[at], buf, FMT_SUPER_BYTES, d->super_off[at]);
-	e = disk_wrote(d, DISK_ROOM_OWN, e < 0 ? e : 0);
+	e = disk_wrote(d, DISK_ROOM_OWN, write_copy(d, r, at, &d->sb));
 	/* Nothing was written: the same copy, which is the older one still, is for the next try. */
-	if (e == -ENOSPC)
+	if (e == -ENOSPC || e == -ENOMEM)
 		d->sb.gen--;
 	if (e == 0 && RULE_SUPER_FLUSHED)
 		e = disk_flush_file(d, r, d->super_fd[at]);
-	sync_free(buf);
 	return e;
+}
+
+int
+disk_write_supers(struct disk *d, struct ring *r)
+{
+	int e = disk_write_super(d, r);
+
+	return e == 0 ? disk_write_super(d, r) : e;
 }
 
 /* ---- the version that records need ---- */
@@ -276,9 +293,7 @@ disk_version_work(struct disk *d, struct ring *r)
 	if (asked <= was || disk_failed(d))
 		return false;
 	d->sb.records_version = asked;
-	e = disk_write_super(d, r);
-	if (e == 0)
-		e = disk_write_super(d, r);
+	e = disk_write_supers(d, r);
 	if (e < 0)
 		d->sb.records_version = was;
 	else
@@ -293,11 +308,8 @@ disk_version_work(struct disk *d, struct ring *r)
 int
 disk_write_table(struct disk *d, struct ring *r)
 {
-	int e;
-
 	d->sb.is_behind = false;
-	e = disk_write_super(d, r);
-	return e == 0 && RULE_TABLE_IN_BOTH ? disk_write_super(d, r) : e;
+	return RULE_TABLE_IN_BOTH ? disk_write_supers(d, r) : disk_write_super(d, r);
 }
 
 void
@@ -348,48 +360,19 @@ gen_of(const struct disk *d, int copy)
 int
 disk_check_super(struct disk *d, struct ring *r, int copy)
 {
-	uint8_t *buf;
 	struct super sb;
-	int e;
+	int e = d->super_fd[copy] < 0 ? -ENOENT : read_super(r, d->super_fd[copy], d->super_off[copy], &sb);
 
-	if (d->super_fd[copy] < 0)
-		return -EBADMSG;
-	buf = sync_alloc(FMT_SUPER_BYTES);
-	e = buf ? sync_read(r, d->super_fd[copy], buf, FMT_SUPER_BYTES, d->super_off[copy]) : -ENOMEM;
-	if (e == 0)
-		e = super_decode(buf, FMT_SUPER_BYTES, &sb) < 0 || sb.gen != gen_of(d, copy) ? -EBADMSG : 0;
-	sync_free(buf);
-	return e;
+	return e == -ENOENT || e == -EPROTONOSUPPORT || (e == 0 && sb.gen != gen_of(d, copy)) ? -EBADMSG : e;
 }
 
 int
 disk_mend_super(struct disk *d, struct ring *r, int copy)
 {
-	struct super *sb = malloc(sizeof *sb);
-	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
-	int e = sb && buf ? 0 : -ENOMEM;
+	struct super sb = d->sb;
+	int e;
 
-	if (e == 0 && d->super_fd[copy] < 0)
-		d->super_fd[copy] = e = disk_make_file(d, super_names[copy], FMT_SUPER_BYTES, r);
-	if (e >= 0) {
-		*sb = d->sb;
-		sb->gen = gen_of(d, copy);
-		super_encode(buf, sb);
-		e = sync_write(r, d->super_fd[copy], buf, FMT_SUPER_BYTES, d->super_off[copy]);
-	}
-	if (e == 0)
-		e = disk_flush_file(d, r, d->super_fd[copy]);
-	sync_free(buf);
-	free(sb);
-	return e;
-}
-
-/* ---- the upgrade from an earlier format version ---- */
-
-int
-disk_upgrade(struct disk *d, struct ring *r)
-{
-	int e = disk_write_super(d, r);
-
-	return e == 0 ? disk_write_super(d, r) : e;
+	sb.gen = gen_of(d, copy);
+	e = write_copy(d, r, copy, &sb);
+	return e == 0 ? disk_flush_file(d, r, d->super_fd[copy]) : e;
 }
