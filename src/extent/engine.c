@@ -55,22 +55,23 @@ extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 	if (e < 0)
 		return e;
 	disk_init(&d);
-	e = disk_open(&d, dc, r, conf->disks.lock_wait_ns, said, said_len);
+	e = disk_open(&d, dc, r, conf->disks.lock_wait_ns);
 	was = d.sb.version;
 	if (e == 0 && d.is_old)
-		e = host_wait(&d.host, r, d.name, said, said_len);
+		e = host_wait(&d.host, r, d.name, d.why, sizeof d.why);
 	/* Nobody begins it beside this one, nor starts what this one has half done. */
 	if (e == 0 && d.is_old)
-		e = disk_claim(&d, r, UINT64_MAX, said, said_len);
-	if (e == 0 && !d.is_old)
-		snprintf(said, said_len, "%s: is of format %u already", d.name, FMT_VERSION);
+		e = disk_claim(&d, r, UINT64_MAX);
 	if (e == 0 && d.is_old && (e = disk_write_supers(&d, r)) < 0)
-		disk_refuse(said, said_len, e, "%s: the step to format %u failed: %s", d.name, FMT_VERSION,
-			    strerror(-e));
-	else if (e == 0 && d.is_old && was < FMT_VERSION)
+		disk_refuse(&d, e, "the step to format %u failed: %s", FMT_VERSION, strerror(-e));
+	if (e < 0)
+		snprintf(said, said_len, "%s", d.why);
+	else if (!d.is_old)
+		snprintf(said, said_len, "%s: is of format %u already", d.name, FMT_VERSION);
+	else if (was < FMT_VERSION)
 		snprintf(said, said_len, "%s: was of format %u, is of format %u now", d.name, was,
 			 FMT_VERSION);
-	else if (e == 0 && d.is_old)
+	else
 		snprintf(said, said_len, "%s: the step to format %u, which was begun before, is over", d.name,
 			 FMT_VERSION);
 	disk_release(&d, r);
@@ -142,34 +143,43 @@ extent_free(struct extent_store *st)
 }
 
 int
+engine_refuse(struct extent_store *st, int e, char *err, size_t err_len)
+{
+	struct disk *d = &st->vol->disk;
+
+	if (e == 0)
+		return 0;
+	if (!d->why[0])
+		snprintf(d->why, sizeof d->why, "%s: %s", st->path, strerror(-e));
+	e = sync_no_room(e, d->why, sizeof d->why);
+	snprintf(err, err_len, "%s", d->why);
+	return e;
+}
+
+int
 extent_open_disk(const struct store_conf *conf, struct ring *r, const struct recover_report *rep,
 		 struct extent_store **ret_store, struct store_member *ret_who, char *err, size_t err_len)
 {
-	struct extent_store *st = NULL;
-	int e;
+	const struct store_disk_conf *dc = &conf->disks.disk[0];
+	struct extent_store *st;
+	int e = check_conf(conf, err, err_len);
 
 	memset(ret_who, 0, sizeof *ret_who);
-	err[0] = 0;
-	e = check_conf(conf, err, err_len);
-	if (e == 0)
-		e = extent_new(conf, &st);
-	if (e == 0) {
-		st->rep = *rep;
-		st->rep.meter = meter_of(conf->disks.meter, conf->disks.disk[0].path);
-		snprintf(st->path, sizeof st->path, "%s", conf->disks.disk[0].path);
-		e = vol_open(st->vol, &conf->disks.disk[0], conf->disks.lock_wait_ns, r, &st->rep, err,
-			     err_len);
-		memcpy(ret_who->uuid, st->vol->disk.uuid, UUID_BYTES);
-		ret_who->is_made = st->vol->disk.has_super;
-	}
-	if (e == 0) {
+	if (e < 0)
+		return e;
+	e = extent_new(conf, &st);
+	if (e < 0)
+		return refuse_text(err, err_len, e, "%s: %s", dc->path, strerror(-e));
+	st->rep = *rep;
+	st->rep.meter = meter_of(conf->disks.meter, dc->path);
+	snprintf(st->path, sizeof st->path, "%s", dc->path);
+	e = engine_refuse(st, vol_open(st->vol, dc, conf->disks.lock_wait_ns, r, &st->rep), err, err_len);
+	memcpy(ret_who->uuid, st->vol->disk.uuid, UUID_BYTES);
+	ret_who->is_made = st->vol->disk.has_super;
+	if (e < 0)
+		extent_free(st);
+	else
 		*ret_store = st;
-		return 0;
-	}
-	extent_free(st);
-	if (!err[0])
-		snprintf(err, err_len, "%s: %s", conf->disks.nr > 0 ? conf->disks.disk[0].path : "store",
-			 strerror(-e));
 	return e;
 }
 
@@ -196,21 +206,19 @@ extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_r
 		add_who(&who, err, err_len);
 		return e;
 	}
-	e = vol_recover(st->vol, conf->disks.index_bytes, r, &st->rep, &start_no, err, err_len);
+	e = vol_recover(st->vol, conf->disks.index_bytes, r, &st->rep, &start_no);
 	/* What a repair drops other disks may have: of keys with two copies, and of buckets, theirs count. */
 	if (e == 0 && st->rep.repair && st->rep.was_damaged)
 		st->vol->disk.sb.is_behind = __builtin_popcountll(st->vol->disk.sb.table.members) > 1;
 	if (e == 0)
-		e = vol_begin(st->vol, start_no, r, err, err_len);
+		e = vol_begin(st->vol, start_no, r);
 	*rep = st->rep;
-	if (e == 0) {
-		st->has_begun = true;
+	st->has_begun = e == 0;
+	e = engine_refuse(st, e, err, err_len);
+	if (e < 0)
+		extent_free(st);
+	else
 		*ret_store = st;
-		return 0;
-	}
-	if (!err[0])
-		snprintf(err, err_len, "%s: %s", st->path, strerror(-e));
-	extent_free(st);
 	return e;
 }
 

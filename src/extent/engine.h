@@ -42,6 +42,9 @@ extent_store(const struct store *st)
 int extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
 		     struct extent_store **ret_store, char *err, size_t err_len);
 void extent_free(struct extent_store *st);
+/* Writes to err why a function of the volume (log/vol.h) has failed with `e`; 0: does nothing. Returns e, or -ENOSPC for each
+ * error that means that there was no room. */
+int engine_refuse(struct extent_store *st, int e, char *err, size_t err_len);
 
 /* ---- member.c ---- */
 

@@ -334,8 +334,8 @@ run_on(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode
 		e = -ENOMEM;
 	}
 	/* Last: until then a start refuses, and this can be done again. */
-	if (e == 0 && mode == FSCK_REPAIR && (e = disk_mend_segments(&st->vol->disk, r, err, sizeof err)) < 0)
-		report(rep, "%s", err);
+	if (e == 0 && mode == FSCK_REPAIR && (e = disk_mend_segments(&st->vol->disk, r)) < 0)
+		report(rep, "%s", st->vol->disk.why);
 	disk_release(&st->vol->disk, r);
 	free(f);
 	extent_free(st);

@@ -47,18 +47,15 @@ member_recover(struct store *store, const struct store_slots *slots, uint64_t in
 
 	if (e < 0)
 		return e;
-	err[0] = 0;
 	st->base.quotas = st->vol->quotas = quotas;
 	st->vol->counter = counter;
 	slots_free(st->vol->slots);
 	st->vol->slots = NULL;
 	e = slots ? slots_new(slots, &st->vol->slots) : 0;
 	if (e == 0)
-		e = vol_recover(st->vol, index_bytes, r, &st->rep, ret_start_no, err, err_len);
+		e = vol_recover(st->vol, index_bytes, r, &st->rep, ret_start_no);
 	ring_free(r);
-	if (e < 0 && !err[0])
-		snprintf(err, err_len, "%s: %s", st->path, strerror(-e));
-	return e;
+	return engine_refuse(st, e, err, err_len);
 }
 
 static int
@@ -70,14 +67,11 @@ member_begin(struct store *store, uint64_t start_no, bool is_behind, char *err, 
 
 	if (e < 0)
 		return e;
-	err[0] = 0;
 	st->vol->disk.sb.is_behind = is_behind;
-	e = vol_begin(st->vol, start_no, r, err, err_len);
+	e = vol_begin(st->vol, start_no, r);
 	st->has_begun = e == 0;
 	ring_free(r);
-	if (e < 0 && !err[0])
-		snprintf(err, err_len, "%s: %s", st->path, strerror(-e));
-	return e;
+	return engine_refuse(st, e, err, err_len);
 }
 
 static int

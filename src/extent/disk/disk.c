@@ -27,9 +27,9 @@
 #define DEPTH_UNKNOWN 64u
 
 void
-disk_seg_name(char name[32], uint32_t seg)
+disk_seg_name(char name[32], int64_t seg)
 {
-	snprintf(name, 32, "seg-%04u", seg);
+	snprintf(name, 32, seg < 0 ? "log" : "seg-%04u", (unsigned)seg);
 }
 
 int
@@ -38,16 +38,15 @@ disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off)
 	uint64_t per_seg = geo_seg_units(&d->geo), seg = unit / per_seg;
 
 	*ret_off = d->seg_off + (d->is_device ? unit : unit % per_seg) * d->geo.unit_bytes;
-	return seg < d->geo.seg_nr ? d->seg_fd[seg] : -1;
+	return seg < d->geo.seg_nr ? d->seg[seg].fd : -1;
 }
 
 void
 disk_place(const struct disk *d, int64_t seg, uint64_t off, char ret_text[DISK_PLACE_BYTES])
 {
-	char name[32] = "log";
+	char name[32];
 
-	if (seg >= 0)
-		disk_seg_name(name, (uint32_t)seg);
+	disk_seg_name(name, seg);
 	if (d->is_device)
 		off += seg < 0 ? d->log_off : d->seg_off + (uint64_t)seg * d->geo.seg_bytes;
 	snprintf(ret_text, DISK_PLACE_BYTES, "%s%s%s at %llu", d->path, d->is_device ? "" : "/",
@@ -166,11 +165,11 @@ disk_fsync_file(struct disk *d, int fd)
 int
 disk_flush_sync(struct disk *d, struct ring *r)
 {
-	int e = disk_flush_file(d, r, d->log_fd);
+	int e = disk_flush_file(d, r, d->log.fd);
 
 	for (uint32_t i = 0; e == 0 && disk_flushes_any(d) && i < d->geo.seg_nr; i++) {
-		if (d->seg_fd[i] >= 0 && disk_flushes_own(d, i))
-			e = disk_flush_file(d, r, d->seg_fd[i]);
+		if (d->seg[i].fd >= 0 && disk_flushes_own(d, i))
+			e = disk_flush_file(d, r, d->seg[i].fd);
 	}
 	atomic_fetch_add(&d->stats.flushes, 1);
 	return e;
@@ -179,33 +178,32 @@ disk_flush_sync(struct disk *d, struct ring *r)
 /* ---- opening ---- */
 
 static int
-check_alignment(int fd, const char *path, char *err, size_t err_len)
+check_alignment(struct disk *d, int fd)
 {
 	uint32_t mem, off;
 	int e = file_dio_align(fd, &mem, &off);
 
 	if (e < 0)
-		return disk_refuse(err, err_len, e,
-				   "%s: direct I/O does not work here: %s; use ext4, XFS or a "
+		return disk_refuse(d, e,
+				   "direct I/O does not work here: %s; use ext4, XFS or a "
 				   "device",
-				   path, strerror(-e));
+				   strerror(-e));
 	if (mem > FMT_ALIGN || off > FMT_ALIGN)
-		return disk_refuse(
-			err, err_len, -EINVAL,
-			"%s: direct I/O needs an alignment of %u bytes; at most %u is supported: use "
-			"another device",
-			path, mem > off ? mem : off, FMT_ALIGN);
+		return disk_refuse(d, -EINVAL,
+				   "direct I/O needs an alignment of %u bytes; at most %u is supported: use "
+				   "another device",
+				   mem > off ? mem : off, FMT_ALIGN);
 	return 0;
 }
 
 static int
-check_fs(struct disk *d, int fd, char *err, size_t err_len)
+check_fs(struct disk *d, int fd)
 {
 	char why[160];
 	int e = file_check_fs(fd, why, sizeof why);
 
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: %s", d->name, why);
+		return disk_refuse(d, e, "%s", why);
 	d->flush_all = e == 0;
 	if (e == 0)
 		log_warn("%s: %s", d->name, why);
@@ -214,71 +212,69 @@ check_fs(struct disk *d, int fd, char *err, size_t err_len)
 
 /* The two files of superblocks, one of which may be lost, and the log; or the device, which has them all. */
 static int
-open_head(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
+open_head(struct disk *d, uint64_t until_ns)
 {
 	int e, second;
 
 	if (d->is_device) {
-		e = disk_open_locked(d, "super", until_ns, &d->log_fd, err, err_len);
-		d->super_fd[0] = d->super_fd[1] = d->log_fd;
+		e = disk_open_locked(d, "super", until_ns, &d->log.fd);
+		d->super_fd[0] = d->super_fd[1] = d->log.fd;
 		return e;
 	}
-	e = disk_open_locked(d, super_names[0], until_ns, &d->super_fd[0], err, err_len);
+	e = disk_open_locked(d, super_names[0], until_ns, &d->super_fd[0]);
 	if (e < 0 && e != -ENOENT)
 		return e;
-	/* Where both are missing, it is the first one's absence that is told. */
-	second = disk_open_locked(d, super_names[1], until_ns, &d->super_fd[1], err, e < 0 ? 0 : err_len);
-	if (second == -ENOENT && e < 0 && faccessat(d->dir_fd, "log", F_OK, 0) == 0) {
-		/* Nothing is missing here that could be mounted. */
-		d->has_super = true;
-		return disk_refuse(
-			err, err_len, -ENOTRECOVERABLE,
-			"%s: not a Gantry store (there is no super), but it has a log: put super and "
-			"super2 back from a copy",
-			d->name);
+	second = disk_open_locked(d, super_names[1], until_ns, &d->super_fd[1]);
+	if (second == -ENOENT && e < 0) {
+		/* With a log nothing is missing here that could be mounted. */
+		d->has_super = faccessat(d->dir_fd, "log", F_OK, 0) == 0;
+		return disk_refuse(d, -ENOTRECOVERABLE, "not a Gantry store (there is no super)%s",
+				   d->has_super ? ", but it has a log: put super and super2 back from a copy"
+						: "");
 	}
-	if (second < 0 && (second != -ENOENT || e < 0))
-		return second == -ENOENT ? -ENOTRECOVERABLE : second;
+	if (second < 0 && second != -ENOENT)
+		return second;
 	d->has_super = true;
-	e = disk_open_locked(d, "log", until_ns, &d->log_fd, err, err_len);
-	return e == -ENOENT && d->is_lenient ? 0
-	       : e == -ENOENT                ? disk_refuse(err, err_len, -ENOTRECOVERABLE,
-							   "%s: the log is not there; put it back from a copy", d->name)
-					     : e;
+	e = disk_open_locked(d, "log", until_ns, &d->log.fd);
+	if (e == -ENOENT)
+		return d->is_lenient ? 0
+				     : disk_refuse(d, -ENOTRECOVERABLE,
+						   "the log is not there; put it back from a copy");
+	return e;
 }
 
 /* Returns an open file, or the device: the log, or with is_lenient a superblock. */
 static int
 any_file(const struct disk *d)
 {
-	return d->log_fd >= 0 ? d->log_fd : d->super_fd[0] >= 0 ? d->super_fd[0] : d->super_fd[1];
+	return d->log.fd >= 0 ? d->log.fd : d->super_fd[0] >= 0 ? d->super_fd[0] : d->super_fd[1];
 }
 
 /* Looks whether the log is this disk's, and whole. */
 static int
-check_log(struct disk *d, char *err, size_t err_len)
+check_log(struct disk *d)
 {
 	uint64_t want = d->is_device ? d->geo.size_bytes : d->geo.log_bytes;
-	int e = d->log_fd < 0 ? 0 : file_size(d->log_fd, &d->log_have);
+	int e = d->log.fd < 0 ? 0 : file_size(d->log.fd, &d->log.have);
 
 	if (e < 0)
 		return e;
-	d->log_fault = d->log_fd < 0 ? FILE_ABSENT : d->log_have < want ? FILE_ODD : FILE_WHOLE;
-	if (d->log_fd >= 0 && !d->is_device) {
-		e = disk_check_mark(d, d->log_fd, "log", err, err_len);
+	d->log.fault = d->log.fd < 0 ? FILE_ABSENT : d->log.have < want ? FILE_ODD : FILE_WHOLE;
+	if (d->log.fd >= 0 && !d->is_device) {
+		e = disk_check_mark(d, d->log.fd, "log");
 		if (e < 0 && !d->is_lenient)
 			return e;
 		if (e < 0)
-			d->log_fault = FILE_FOREIGN;
+			d->log.fault = FILE_FOREIGN;
 	}
-	if (d->log_fault == FILE_ODD && (d->is_device || !d->is_lenient))
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE,
-				   "%s: %s is damaged: it has %llu bytes, and was made with %llu; %s",
-				   d->name, d->is_device ? "the device" : "log",
-				   (unsigned long long)d->log_have, (unsigned long long)want,
+	if (d->log.fault == FILE_ODD && (d->is_device || !d->is_lenient))
+		return disk_refuse(d, -ENOTRECOVERABLE,
+				   "%s is damaged: it has %llu bytes, and was made with %llu; %s",
+				   d->is_device ? "the device" : "log", (unsigned long long)d->log.have,
+				   (unsigned long long)want,
 				   d->is_device ? "make it as large again" : "put it back from a copy");
-	d->log_have = d->log_fault == FILE_ABSENT || d->log_fault == FILE_FOREIGN ? 0
-		      : d->log_have < want ? d->log_have / FMT_ALIGN * FMT_ALIGN
+	d->log.have = d->log.fault == FILE_ABSENT || d->log.fault == FILE_FOREIGN ? 0
+		      : d->log.have < want ? d->log.have / FMT_ALIGN * FMT_ALIGN
 					   : want;
 	return 0;
 }
@@ -286,8 +282,6 @@ check_log(struct disk *d, char *err, size_t err_len)
 struct seg_scan {
 	struct disk *d;
 	uint64_t until_ns;
-	char *err;
-	size_t err_len;
 };
 
 /* Judges an open segment: its owner and its size. */
@@ -296,28 +290,27 @@ judge_segment(struct seg_scan *s, unsigned seg, const char *name)
 {
 	struct disk *d = s->d;
 	uint64_t size;
-	int e = disk_check_mark(d, d->seg_fd[seg], name, s->err, s->err_len);
+	int e = disk_check_mark(d, d->seg[seg].fd, name);
 
 	if (e < 0 && !d->is_lenient)
 		return e;
 	if (e < 0) {
-		d->seg_fault[seg] = FILE_FOREIGN;
-		file_close(d->seg_fd[seg]);
-		d->seg_fd[seg] = -1;
+		d->seg[seg].fault = FILE_FOREIGN;
+		file_close(d->seg[seg].fd);
+		d->seg[seg].fd = -1;
 		return 0;
 	}
-	e = file_size(d->seg_fd[seg], &size);
+	e = file_size(d->seg[seg].fd, &size);
 	if (e < 0)
-		return disk_refuse(s->err, s->err_len, e, "%s: cannot ask for the size of %s: %s", d->name,
-				   name, strerror(-e));
-	d->seg_have[seg] = size < d->geo.seg_bytes ? size / FMT_ALIGN * FMT_ALIGN : d->geo.seg_bytes;
-	d->seg_fault[seg] = size == d->geo.seg_bytes ? FILE_WHOLE : FILE_ODD;
-	if (d->seg_fault[seg] == FILE_WHOLE || d->is_lenient)
+		return disk_refuse(d, e, "cannot ask for the size of %s: %s", name, strerror(-e));
+	d->seg[seg].have = size < d->geo.seg_bytes ? size / FMT_ALIGN * FMT_ALIGN : d->geo.seg_bytes;
+	d->seg[seg].fault = size == d->geo.seg_bytes ? FILE_WHOLE : FILE_ODD;
+	if (d->seg[seg].fault == FILE_WHOLE || d->is_lenient)
 		return 0;
-	return disk_refuse(s->err, s->err_len, -ENOTRECOVERABLE,
-			   "%s: %s is damaged: it has %llu bytes instead of %llu; put it back from a "
+	return disk_refuse(d, -ENOTRECOVERABLE,
+			   "%s is damaged: it has %llu bytes instead of %llu; put it back from a "
 			   "copy",
-			   d->name, name, (unsigned long long)size, (unsigned long long)d->geo.seg_bytes);
+			   name, (unsigned long long)size, (unsigned long long)d->geo.seg_bytes);
 }
 
 static int
@@ -334,26 +327,21 @@ scan_segment(void *cookie, const char *name)
 	disk_seg_name(want, seg);
 	if (strcmp(want, name) != 0)
 		return 0; /* one that was being made, or that a repair renamed */
-	e = disk_open_locked(d, name, s->until_ns, &d->seg_fd[seg], s->err, s->err_len);
+	e = disk_open_locked(d, name, s->until_ns, &d->seg[seg].fd);
 	return e < 0 ? e : judge_segment(s, seg, name);
 }
 
 static int
-open_segments(struct disk *d, uint64_t until_ns, char *err, size_t err_len)
+open_segments(struct disk *d, uint64_t until_ns)
 {
-	struct seg_scan s = { d, until_ns, err, err_len };
+	struct seg_scan s = { d, until_ns };
 
-	d->seg_fd = malloc(d->geo.seg_nr * sizeof *d->seg_fd);
-	d->seg_dirty = calloc(d->geo.seg_nr, sizeof *d->seg_dirty);
-	d->seg_odd = calloc(d->geo.seg_nr, sizeof *d->seg_odd);
-	d->seg_have = calloc(d->geo.seg_nr, sizeof *d->seg_have);
-	d->seg_fault = calloc(d->geo.seg_nr, sizeof *d->seg_fault);
-	d->seg_lost = calloc(d->geo.seg_nr, sizeof *d->seg_lost);
-	if (!d->seg_fd || !d->seg_dirty || !d->seg_odd || !d->seg_have || !d->seg_fault || !d->seg_lost)
-		return disk_refuse(err, err_len, -ENOMEM, "%s: no memory", d->name);
+	d->seg = calloc(d->geo.seg_nr, sizeof *d->seg);
+	if (!d->seg)
+		return disk_refuse(d, -ENOMEM, "no memory");
 	for (uint32_t i = 0; i < d->geo.seg_nr; i++) {
-		d->seg_fd[i] = d->is_device ? d->log_fd : -1;
-		d->seg_fault[i] = d->is_device ? FILE_WHOLE : FILE_ABSENT;
+		d->seg[i].fd = d->is_device ? d->log.fd : -1;
+		d->seg[i].fault = d->is_device ? FILE_WHOLE : FILE_ABSENT;
 	}
 	return d->is_device ? 0 : file_each(d->dir_fd, scan_segment, &s);
 }
@@ -381,15 +369,14 @@ void
 disk_init(struct disk *d)
 {
 	memset(d, 0, sizeof *d);
-	d->dir_fd = d->super_fd[0] = d->super_fd[1] = d->log_fd = -1;
+	d->dir_fd = d->super_fd[0] = d->super_fd[1] = d->log.fd = -1;
 	host_init(&d->host);
 	pthread_mutex_init(&d->reason_lock, NULL);
 	pthread_mutex_init(&d->asked.lock, NULL);
 }
 
 int
-disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns, char *err,
-	  size_t err_len)
+disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns)
 {
 	uint64_t until_ns = clock_ns() + lock_wait_ns;
 	char why[256];
@@ -405,61 +392,53 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 		d->dir_fd = file_open_dir(dc->path, false);
 		/* A device that is not there yet can come; a directory has to be made. */
 		if (d->dir_fd == -ENOENT && strncmp(dc->path, "/dev/", 5) != 0)
-			return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: there is no store here yet",
-					   dc->path);
+			return disk_refuse(d, -ENOTRECOVERABLE, "there is no store here yet");
 		if (d->dir_fd < 0)
-			return disk_refuse_open(dc->path, "", d->dir_fd, err, err_len);
+			return disk_refuse_open(d, "", d->dir_fd);
 	}
-	e = open_head(d, until_ns, err, err_len);
+	e = open_head(d, until_ns);
 	if (e == -EBUSY)
 		disk_peek_uuid(d, r);
-	if (e < 0 || (e = check_alignment(any_file(d), d->path, err, err_len)) < 0 ||
-	    (e = check_fs(d, any_file(d), err, err_len)) < 0)
+	if (e < 0 || (e = check_alignment(d, any_file(d))) < 0 || (e = check_fs(d, any_file(d))) < 0)
 		return e;
 	/* The geometry is needed to know the segments; only the superblock is read before all of them are
 	 * locked. */
-	if ((e = disk_read_supers(d, r, dc->size_bytes, err, err_len)) < 0)
+	if ((e = disk_read_supers(d, r, dc->size_bytes)) < 0)
 		return e;
 	d->geo = d->sb.geo;
 	places(d);
 	d->inline_max = d->is_device ? 0 : inline_max(any_file(d));
 	if ((d->sb.kind == SUPER_DEVICE) != d->is_device)
 		return disk_refuse(
-			err, err_len, -ENOTRECOVERABLE,
-			"%s: a store that was made as a %s; put it back on one, file by file or byte by byte",
-			d->name, d->is_device ? "directory" : "block device");
+			d, -ENOTRECOVERABLE,
+			"a store that was made as a %s; put it back on one, file by file or byte by byte",
+			d->is_device ? "directory" : "block device");
 	if (dc->size_bytes && dc->size_bytes != d->geo.size_bytes)
 		return disk_refuse(
-			err, err_len, -EINVAL,
-			"%s: size is configured as %llu bytes, but the store was made with %llu and cannot "
+			d, -EINVAL,
+			"size is configured as %llu bytes, but the store was made with %llu and cannot "
 			"change; set it to %llu, or leave it out",
-			d->name, (unsigned long long)dc->size_bytes, (unsigned long long)d->geo.size_bytes,
+			(unsigned long long)dc->size_bytes, (unsigned long long)d->geo.size_bytes,
 			(unsigned long long)d->geo.size_bytes);
-	if ((e = check_log(d, err, err_len)) < 0 || (e = open_segments(d, until_ns, err, err_len)) < 0 ||
-	    (e = disk_open_host(d, r, until_ns, err, err_len)) < 0)
+	if ((e = check_log(d)) < 0 || (e = open_segments(d, until_ns)) < 0 ||
+	    (e = disk_open_host(d, r, until_ns)) < 0)
 		return e;
 	if (e == 0 && (e = disk_layout_begin(d, r)) < 0)
-		return disk_refuse(err, err_len, e, "%s: cannot flush the segments, or look how they lie: %s",
-				   d->name, strerror(-e));
+		return disk_refuse(d, e, "cannot flush the segments, or look how they lie: %s", strerror(-e));
 	return e == 0 ? make_alloc(d) : e;
 }
 
 void
 disk_fini(struct disk *d)
 {
-	for (uint32_t i = 0; d->seg_fd && !d->is_device && i < d->geo.seg_nr; i++)
-		file_close(d->seg_fd[i]);
-	free(d->seg_fd);
-	free((void *)d->seg_dirty);
-	free((void *)d->seg_odd);
-	free(d->seg_have);
-	free(d->seg_fault);
-	free(d->seg_lost);
+	for (uint32_t i = 0; d->seg && !d->is_device && i < d->geo.seg_nr; i++)
+		file_close(d->seg[i].fd);
+	free(d->seg);
 	for (int i = 0; i < 2 && !d->is_device; i++)
 		file_close(d->super_fd[i]);
 	if (!d->is_device)
 		file_close(d->host.fd);
-	file_close(d->log_fd);
+	file_close(d->log.fd);
 	file_close(d->dir_fd);
 	alloc_free_all(d->alloc);
 	pthread_mutex_destroy(&d->reason_lock);

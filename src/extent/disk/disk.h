@@ -13,7 +13,7 @@
  * Blocking functions (those that take a ring, and disk_open()) are for start-up and the helper thread, never
  * for a core; xio.h has the I/O functions for cores.
  *
- * Threads: fields set by disk_open() do not change while the disk serves, except seg_fd[], to which a segment
+ * Threads: fields set by disk_open() do not change while the disk serves, except seg[], to which a segment
  * is added before the allocator knows the segment, and sb, which then belongs to the helper thread. The other
  * fields name their threads.
  *
@@ -36,6 +36,7 @@
 
 struct ring;
 
+#define DISK_WHY_BYTES 1200
 #define RUN_BYTES (64u << 20) /* size of a port's lease of space, in bytes */
 
 struct disk_stats {
@@ -62,15 +63,28 @@ enum file_fault {
 	FILE_FOREIGN, /* the mark names another disk, or another file of this disk */
 };
 
+/* The log or a segment: a file of a directory. On a device fd is the descriptor of the device. */
+struct disk_file {
+	int fd;        /* -1: the file does not exist */
+	uint8_t fault; /* enum file_fault */
+	bool is_lost;  /* true: records refer to bytes that are missing in the file */
+	/* The last three are for a directory. dirty: true: the segment was written since its last flush. odd:
+	 * true: the segment needs its own flush, because the file system has no private blocks for all of its
+	 * bytes. */
+	_Atomic bool dirty, odd;
+	uint64_t have; /* size of the file in bytes, without more than it should have */
+};
+
 /* Purposes of writes that may fail for lack of space: data of records; and the engine's own blocks (log,
  * superblocks, host block). */
 enum disk_room { DISK_ROOM_DATA, DISK_ROOM_OWN, DISK_ROOM_NR };
 
 /* Progress of disk_layout_work(). The helper thread owns all fields except odd_nr. */
 struct layout {
-	_Atomic uint32_t odd_nr; /* number of segments that need their own flush ("odd", see seg_odd) */
-	uint32_t told_nr;        /* number of odd segments in the last log line */
-	uint32_t seg;            /* segment being examined; the bytes before `off` have been examined */
+	_Atomic uint32_t
+		odd_nr;   /* number of segments that need their own flush ("odd", see struct disk_file) */
+	uint32_t told_nr; /* number of odd segments in the last log line */
+	uint32_t seg;     /* segment being examined; the bytes before `off` have been examined */
 	/* off: position in seg, in bytes; round_ns: time of clock_ns() at which the current round began, or
 	 * at which the next round may begin */
 	uint64_t off, round_ns;
@@ -87,6 +101,9 @@ struct layout {
 struct disk {
 	char path[256];
 	char name[DISK_NAME_BYTES]; /* name for messages; the path, before a superblock was read */
+	/* Reason of the latest error of a function that opens, repairs, recovers or claims the disk; "": the error
+	 * itself says why. Owned by the thread that starts the disk. */
+	char why[DISK_WHY_BYTES];
 	struct geometry geo;
 	bool is_device;
 	bool flush_all; /* true: one flush does not cover the disk, so every written file is flushed */
@@ -94,15 +111,11 @@ struct disk {
 	/* number of requests in `queued` from which on the I/O of a directory uses workers (by_worker of
 	 * ring.h) */
 	uint32_t inline_max;
-	int dir_fd, log_fd;
+	int dir_fd;
 	int super_fd[2]; /* descriptors of the superblocks; -1: the superblock is lost */
-	int *seg_fd;     /* descriptors of the segments, geo.seg_nr entries; -1: the segment does not exist */
-	/* For a directory: size of the file of each segment, and of the log, in bytes. If records refer to
-	 * bytes that are missing in a file, a start refuses the disk, and only fsck opens it (is_lenient). */
-	uint64_t *seg_have, log_have;
-	uint8_t *seg_fault, log_fault; /* enum file_fault of each segment, and of the log */
-	/* for each segment, true: records refer to bytes that are missing in its file */
-	bool *seg_lost;
+	/* the log, and the segments, geo.seg_nr entries. If records refer to bytes that are missing in a file, a
+	 * start refuses the disk, and only fsck opens it (is_lenient). */
+	struct disk_file log, *seg;
 	/* true: the disk is opened even if files are absent, too short, or belong to another disk */
 	bool is_lenient;
 	/* true: nothing is written to the disk; files without write permission are opened for reading */
@@ -110,12 +123,6 @@ struct disk {
 	/* -errno of a file that could only be opened for reading (is_examined); 0: all files were opened for
 	 * writing */
 	int read_only;
-	/* true: disk_open() creates the log if it is not complete; set only with is_lenient */
-	bool is_mending;
-	/* For a directory, per segment. seg_dirty: true: the segment was written since its last flush.
-	 * seg_odd: true: the segment needs its own flush, because the file system has no private blocks for
-	 * all of its bytes. */
-	_Atomic bool *seg_dirty, *seg_odd;
 	/* super_off, log_off: offset in bytes of each superblock and of the log in its file; seg_off: offset
 	 * in bytes of segment 0 on a device */
 	uint64_t super_off[2], log_off, seg_off;
@@ -179,17 +186,19 @@ struct disk {
 
 /* Formats an empty disk for an index of at most index_bytes. force: true: formats a disk that is not empty,
  * too, and its data is lost. birth: identity of the disk in a store of several disks; NULL: a store of one
- * disk. Returns 0, or -errno with the reason in err. */
+ * disk. Returns 0, or -errno with the reason in d->why. */
 int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
 		char *err, size_t err_len);
 
 /* ---- refuse.c ---- */
 
 /* Writes the reason of an error to err. Returns r. */
-int disk_refuse(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
-/* Writes to err why a file of the disk at `path` cannot be opened, and the remedy. name: name of the file;
- * "": the path itself cannot be opened. Returns error. */
-int disk_refuse_open(const char *path, const char *name, int error, char *err, size_t err_len);
+int refuse_text(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+/* Writes the reason of an error, after the name of the disk, to d->why. Returns r. */
+int disk_refuse(struct disk *d, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Writes to d->why why a file of the disk cannot be opened, and the remedy. name: name of the file; "": the path
+ * itself cannot be opened. Returns error. */
+int disk_refuse_open(struct disk *d, const char *name, int error);
 /* Returns the remedy for an error as the end of a sentence; "": no remedy is known. */
 const char *disk_way_out(int error);
 
@@ -201,16 +210,14 @@ int disk_open_device(const char *path, uint64_t until_ns);
 /* Opens a file of the directory, or the device, and locks it. *ret_fd: descriptor of the opened file, even if
  * another process holds the lock. Returns 0, -ENOENT if the file does not exist, or another -errno, with the
  * reason in err. */
-int disk_open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, char *err,
-		     size_t err_len);
+int disk_open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd);
 
 /* ---- disk.c ---- */
 
 void disk_init(struct disk *d);
 /* Opens, checks and locks all files or the device, and reads the superblocks into d->sb. Returns 0, or -errno
- * with the reason in err. */
-int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns,
-	      char *err, size_t err_len);
+ * with the reason in d->why. */
+int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns);
 /* Closes all descriptors and frees all memory of the disk. */
 void disk_fini(struct disk *d);
 /* Flushes all writes to the disk (disk_flush_sync()), or to one file of the disk (disk_flush_file()). Returns
@@ -227,8 +234,8 @@ int disk_addr(const struct disk *d, uint64_t unit, uint64_t *ret_off);
  * in the log. */
 #define DISK_PLACE_BYTES 320
 void disk_place(const struct disk *d, int64_t seg, uint64_t off, char ret_text[DISK_PLACE_BYTES]);
-/* Writes the name of a segment's file. */
-void disk_seg_name(char name[32], uint32_t seg);
+/* Writes the name of a segment's file, or (seg -1) of the log's. */
+void disk_seg_name(char name[32], int64_t seg);
 /* Returns the units of nr extents to the free space. Any thread may call this function. */
 void disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr);
 /* Makes the disk read-only until a restart, and logs why. Any thread may call this function. */
@@ -249,13 +256,20 @@ disk_failed(const struct disk *d)
 	return atomic_load_explicit(&d->state, memory_order_acquire) != UNIT_OK;
 }
 
+/* Returns the file of a segment, or (seg -1) of the log. */
+static inline struct disk_file *
+disk_file(struct disk *d, int64_t seg)
+{
+	return seg < 0 ? &d->log : &d->seg[seg];
+}
+
 /* Returns true if the file of a unit's segment has its full size. */
 static inline bool
 disk_is_whole(const struct disk *d, uint64_t unit)
 {
 	uint64_t seg = unit / geo_seg_units(&d->geo);
 
-	return d->is_device || seg >= d->geo.seg_nr || d->seg_fault[seg] == FILE_WHOLE;
+	return d->is_device || seg >= d->geo.seg_nr || d->seg[seg].fault == FILE_WHOLE;
 }
 
 /* Returns true if the file has all units of an extent. */
@@ -265,7 +279,7 @@ disk_has(const struct disk *d, uint64_t unit, uint64_t units)
 	uint64_t per_seg = geo_seg_units(&d->geo), seg = unit / per_seg;
 
 	return d->is_device || seg >= d->geo.seg_nr ||
-	       (unit % per_seg + units) * d->geo.unit_bytes <= d->seg_have[seg];
+	       (unit % per_seg + units) * d->geo.unit_bytes <= d->seg[seg].have;
 }
 
 /* Counts a write or flush that begins. Any thread may call this function. */
@@ -297,13 +311,13 @@ disk_writes_wait_ns(const struct disk *d)
 
 /* Describes the fault of a file in `text`, as the end of a sentence. seg: index of the segment of the file;
  * -1: the log. */
-void disk_fault_text(const struct disk *d, int64_t seg, char *text, size_t len);
+void disk_fault_text(struct disk *d, int64_t seg, char *text, size_t len);
 /* Extends the file of the log with zeros to its full size, if the file is too short. Called after
- * disk_open(), before the recovery. Returns 0, or -errno with the reason in err. */
-int disk_mend_log(struct disk *d, struct ring *r, char *err, size_t err_len);
+ * disk_open(), before the recovery. Returns 0, or -errno with the reason in d->why. */
+int disk_mend_log(struct disk *d, struct ring *r);
 /* Extends the files of segments that are too short with zeros, and creates missing files to which records
- * refer. A file of another disk gets another name. Returns 0, or -errno with the reason in err. */
-int disk_mend_segments(struct disk *d, struct ring *r, char *err, size_t err_len);
+ * refer. A file of another disk gets another name. Returns 0, or -errno with the reason in d->why. */
+int disk_mend_segments(struct disk *d, struct ring *r);
 
 /* ---- super.c: the two superblocks ---- */
 
@@ -311,8 +325,8 @@ int disk_mend_segments(struct disk *d, struct ring *r, char *err, size_t err_len
 extern const char *const super_names[2];
 
 /* Reads both superblocks at every possible location, and puts the newer one into d->sb. conf_bytes:
- * configured size of a device; 0: the size is not configured. Returns 0, or -errno with the reason in err. */
-int disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err, size_t err_len);
+ * configured size of a device; 0: the size is not configured. Returns 0, or -errno with the reason in d->why. */
+int disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes);
 /* Reads the UUID of the disk from the first superblock. Returns false if the superblock cannot be read, or if
  * fd < 0. */
 bool disk_peek(int fd, struct ring *r, uint8_t ret_uuid[UUID_BYTES]);
@@ -356,20 +370,20 @@ int super_write(struct ring *r, int fd, uint64_t off, const struct super *sb);
 /* ---- owner.c: the disk to which a file belongs, and the host that has the disk ---- */
 
 /* Checks the mark of an open file. Returns 0, also for a file without a mark, or -EINVAL, with the reason in
- * err, if the mark names another disk or another file. */
-int disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_t err_len);
+ * d->why, if the mark names another disk or another file. */
+int disk_check_mark(struct disk *d, int fd, const char *name);
 /* Marks a new file with the UUID of its disk. Has no effect if the file system does not support marks. */
 void disk_mark(const uint8_t *disk_uuid, int fd, const char *name);
 /* Makes and locks a file of `bytes` zeros in the directory. The file is written under another name, and
  * renamed when it is complete. Returns the descriptor, or -errno. */
 int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r);
 /* Opens and locks the file of the host block, if it exists, and checks that it belongs to the disk. Returns
- * 0, or -errno with the reason in err. */
-int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, size_t err_len);
+ * 0, or -errno with the reason in d->why. */
+int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns);
 /* Claims the disk for this instance before any other write, and marks the files that have no mark. log_end:
  * number of the first log block that does not exist; UINT64_MAX: unknown. Returns 0; or, with the reason in
- * err, -EBUSY if another host has claimed the disk, or the -errno of a write. */
-int disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t err_len);
+ * d->why, -EBUSY if another host has claimed the disk, or the -errno of a write. */
+int disk_claim(struct disk *d, struct ring *r, uint64_t log_end);
 /* Writes a heartbeat if it is due, and compares the names of the disk's files with the open files. Makes the
  * disk fail if the write fails, if another host has claimed the disk, or if a file was removed, replaced or
  * cut. Returns the time in ns until the next heartbeat; UINT64_MAX: there is none. Long work of the helper
@@ -383,7 +397,7 @@ void disk_release(struct disk *d, struct ring *r);
 static inline bool
 disk_flushes_own(const struct disk *d, uint32_t seg)
 {
-	return d->flush_all || (atomic_load(&d->seg_odd[seg]) && RULE_TOUCHED_FILES_FLUSHED);
+	return d->flush_all || (atomic_load(&d->seg[seg].odd) && RULE_TOUCHED_FILES_FLUSHED);
 }
 
 /* Returns true if some segments need their own flush. */
@@ -397,8 +411,8 @@ disk_flushes_any(const struct disk *d)
 static inline void
 disk_touched(struct disk *d, uint32_t seg)
 {
-	if (!d->is_device && !atomic_load(&d->seg_dirty[seg]))
-		atomic_store(&d->seg_dirty[seg], true);
+	if (!d->is_device && !atomic_load(&d->seg[seg].dirty))
+		atomic_store(&d->seg[seg].dirty, true);
 }
 
 /* Flushes and examines all segments. Called at the start, before the first write. Returns 0 or -errno. */

@@ -40,7 +40,7 @@
 static void
 set_odd(struct disk *d, uint32_t seg, bool is_odd)
 {
-	if (atomic_exchange(&d->seg_odd[seg], is_odd) == is_odd)
+	if (atomic_exchange(&d->seg[seg].odd, is_odd) == is_odd)
 		return;
 	if (is_odd) {
 		atomic_store(&d->layout.is_through, false);
@@ -56,7 +56,7 @@ look(struct disk *d, uint32_t seg, uint64_t *off)
 {
 	struct file_odd odd;
 
-	return file_next_odd(d->seg_fd[seg], d->geo.seg_bytes, off, &odd);
+	return file_next_odd(d->seg[seg].fd, d->geo.seg_bytes, off, &odd);
 }
 
 static void
@@ -82,7 +82,7 @@ disk_layout_in_use(struct disk *d)
 	int e = 0;
 
 	for (uint32_t i = 0; e == 0 && atomic_load(&d->layout.odd_nr) && i < d->geo.seg_nr; i++) {
-		if (d->seg_fd[i] >= 0 && d->seg_fault[i] == FILE_WHOLE && atomic_load(&d->seg_odd[i]))
+		if (d->seg[i].fd >= 0 && d->seg[i].fault == FILE_WHOLE && atomic_load(&d->seg[i].odd))
 			e = alloc_note_old(d->alloc, i);
 	}
 	return e;
@@ -98,9 +98,9 @@ disk_layout_begin(struct disk *d, struct ring *r)
 	for (uint32_t i = 0; e >= 0 && i < d->geo.seg_nr; i++) {
 		uint64_t off = 0;
 
-		if (d->seg_fd[i] < 0)
+		if (d->seg[i].fd < 0)
 			continue;
-		e = RULE_FLUSHED_BEFORE_LOOKED_AT && !d->read_only ? disk_flush_file(d, r, d->seg_fd[i]) : 0;
+		e = RULE_FLUSHED_BEFORE_LOOKED_AT && !d->read_only ? disk_flush_file(d, r, d->seg[i].fd) : 0;
 		while (e == 0 && off < d->geo.seg_bytes)
 			e = look(d, i, &off);
 		set_odd(d, i, e > 0);
@@ -121,9 +121,9 @@ disk_layout_begin(struct disk *d, struct ring *r)
 static void
 looks_well(struct disk *d, struct ring *r, uint32_t seg)
 {
-	if (!atomic_load(&d->seg_odd[seg]))
+	if (!atomic_load(&d->seg[seg].odd))
 		return;
-	if (!RULE_REWRITTEN_FLUSHED || disk_flush_file(d, r, d->seg_fd[seg]) == 0)
+	if (!RULE_REWRITTEN_FLUSHED || disk_flush_file(d, r, d->seg[seg].fd) == 0)
 		set_odd(d, seg, false);
 }
 
@@ -134,7 +134,7 @@ look_on(struct disk *d, struct ring *r, uint64_t until_ns)
 	struct layout *l = &d->layout;
 
 	do {
-		bool is_there = l->seg < d->geo.seg_nr && d->seg_fd[l->seg] >= 0;
+		bool is_there = l->seg < d->geo.seg_nr && d->seg[l->seg].fd >= 0;
 		int e = is_there ? look(d, l->seg, &l->off) : 0;
 
 		if (is_there && e == 0 && l->off < d->geo.seg_bytes)
@@ -163,7 +163,7 @@ fill_holes(struct disk *d, struct ring *r, uint32_t seg, uint64_t first, uint64_
 	while (off < upto) {
 		struct file_odd odd;
 		uint64_t end;
-		int e = file_next_odd(d->seg_fd[seg], upto, &off, &odd);
+		int e = file_next_odd(d->seg[seg].fd, upto, &off, &odd);
 
 		if (e < 0)
 			return e;
@@ -176,7 +176,7 @@ fill_holes(struct disk *d, struct ring *r, uint32_t seg, uint64_t first, uint64_
 			end = end < odd.off + odd.len ? end : odd.off + odd.len;
 			if (odd.is_shared || (!(bits >> i & 1) && RULE_MEND_UNWRITTEN))
 				continue;
-			e = sync_zero(r, d->seg_fd[seg], off, end - off);
+			e = sync_zero(r, d->seg[seg].fd, off, end - off);
 			disk_touched(d, seg);
 			if (e < 0)
 				return e;
@@ -213,9 +213,9 @@ mend_piece(struct disk *d, struct ring *r)
 	int e;
 
 	for (; l->mend_seg < d->geo.seg_nr; l->mend_seg++, l->mend_off = 0) {
-		if (d->seg_fd[l->mend_seg] < 0 || !atomic_load(&d->seg_odd[l->mend_seg]))
+		if (d->seg[l->mend_seg].fd < 0 || !atomic_load(&d->seg[l->mend_seg].odd))
 			continue;
-		e = file_next_odd(d->seg_fd[l->mend_seg], d->geo.seg_bytes, &l->mend_off, &odd);
+		e = file_next_odd(d->seg[l->mend_seg].fd, d->geo.seg_bytes, &l->mend_off, &odd);
 		if (e < 0)
 			return e;
 		if (e == 0 && l->mend_off < d->geo.seg_bytes)
@@ -225,7 +225,7 @@ mend_piece(struct disk *d, struct ring *r)
 		if (odd.is_shared) {
 			odd.len = odd.len < MEND_BYTES ? odd.len : MEND_BYTES;
 			l->mend_off = odd.off + odd.len;
-			e = file_unshare(d->seg_fd[l->mend_seg], odd.off, odd.len);
+			e = file_unshare(d->seg[l->mend_seg].fd, odd.off, odd.len);
 		} else {
 			e = fill(d, r, l->mend_seg, odd.off, &l->mend_off);
 		}

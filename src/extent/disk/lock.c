@@ -16,7 +16,7 @@
 
 /* Takes the lock of an open file.  Waits for the current holder until the time until_ns. */
 static int
-lock_file(const char *path, const char *name, int fd, uint64_t until_ns, char *err, size_t err_len)
+lock_file(struct disk *d, const char *name, int fd, uint64_t until_ns)
 {
 	bool told = false;
 
@@ -27,20 +27,20 @@ lock_file(const char *path, const char *name, int fd, uint64_t until_ns, char *e
 		if (r == 0)
 			return 0;
 		if (r != -EWOULDBLOCK)
-			return disk_refuse(err, err_len, r,
+			return refuse_text(d->why, sizeof d->why, r,
 					   "%s: cannot lock %s: %s; a file system without flock() "
 					   "cannot hold a store",
-					   path, name, strerror(-r));
+					   d->path, name, strerror(-r));
 		if (clock_ns() >= until_ns)
-			return disk_refuse(
-				err, err_len, -EBUSY,
+			return refuse_text(
+				d->why, sizeof d->why, -EBUSY,
 				"%s: in use: another process has %s locked, or a dead one's writes are not "
 				"over (store.lock_wait); stop the other gantryd first",
-				path, name);
+				d->path, name);
 		if (!told)
 			log_note("%s: waiting for the lock on %s (another process, or a dead one's last "
 				 "writes)",
-				 path, name);
+				 d->path, name);
 		told = true;
 		nanosleep(&ts, NULL);
 	}
@@ -83,20 +83,20 @@ open_one(struct disk *d, const char *name, uint64_t until_ns)
 }
 
 int
-disk_open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd, char *err, size_t err_len)
+disk_open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd)
 {
 	int fd = open_one(d, name, until_ns), e;
 
 	if (fd == -ENOENT && !d->is_device)
-		return disk_refuse(err, err_len, -ENOENT, "%s: not a Gantry store (there is no %s)", d->path,
-				   name);
+		return refuse_text(d->why, sizeof d->why, -ENOENT, "%s: not a Gantry store (there is no %s)",
+				   d->path, name);
 	if (fd < 0)
-		return disk_refuse_open(d->path, d->is_device ? "the device" : name, fd, err, err_len);
+		return disk_refuse_open(d, d->is_device ? "the device" : name, fd);
 	*ret_fd = fd;
 	/* With the rule off one lock is all there is, as a lock file would be. */
 	if (!RULE_LOCK_EVERY_FILE && strncmp(name, "super", 5) != 0)
 		return 0;
-	e = lock_file(d->path, name, fd, until_ns, err, err_len);
+	e = lock_file(d, name, fd, until_ns);
 	/* A lock of a file that is open for reading alone is not to be had everywhere. */
 	return e < 0 && e != -EBUSY && d->read_only ? 0 : e;
 }

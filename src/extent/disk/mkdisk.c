@@ -108,7 +108,7 @@ static int __attribute__((format(printf, 3, 4))) refuse(struct making *m, int e,
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof why, fmt, ap);
 	va_end(ap);
-	return disk_refuse(m->err, m->err_len, e, "%s: %s", m->dc->path, why);
+	return refuse_text(m->err, m->err_len, e, "%s: %s", m->dc->path, why);
 }
 
 /* fd: its superblock, or -1. */
@@ -120,7 +120,7 @@ refuse_in_use(struct making *m, int fd, const char *what)
 
 	if (!disk_peek(fd, m->r, uuid))
 		return refuse(m, -EBUSY, "%s", what);
-	return disk_refuse(m->err, m->err_len, -EBUSY, "disk %s is %s", disk_name_of(name, uuid, m->dc->path),
+	return refuse_text(m->err, m->err_len, -EBUSY, "disk %s is %s", disk_name_of(name, uuid, m->dc->path),
 			   what);
 }
 

@@ -32,18 +32,17 @@ mark_of(const uint8_t *disk_uuid, const char *name, char text[FILE_MARK_MAX])
 }
 
 int
-disk_check_mark(const struct disk *d, int fd, const char *name, char *err, size_t err_len)
+disk_check_mark(struct disk *d, int fd, const char *name)
 {
 	char has[FILE_MARK_MAX], want[FILE_MARK_MAX];
 
 	mark_of(d->sb.disk_uuid, name, want);
 	if (file_mark_get(fd, has) != 1 || strcmp(has, want) == 0)
 		return 0;
-	return disk_refuse(
-		err, err_len, -EINVAL,
-		"%s: %s does not belong there: it is marked '%s' instead of '%s'; put back the right "
-		"file, all of them from one copy",
-		d->name, name, has, want);
+	return disk_refuse(d, -EINVAL,
+			   "%s does not belong there: it is marked '%s' instead of '%s'; put back the right "
+			   "file, all of them from one copy",
+			   name, has, want);
 }
 
 void
@@ -96,13 +95,12 @@ mark_all(struct disk *d)
 	int e = 0;
 
 	for (int64_t i = -1; !d->is_device && i < d->geo.seg_nr; i++) {
-		int fd = i < 0 ? d->log_fd : d->seg_fd[i];
-		char name[32] = "log", text[FILE_MARK_MAX];
+		int fd = disk_file(d, i)->fd;
+		char name[32], text[FILE_MARK_MAX];
 
 		if (fd < 0 || file_mark_get(fd, text) != 0)
 			continue;
-		if (i >= 0)
-			disk_seg_name(name, (uint32_t)i);
+		disk_seg_name(name, i);
 		mark_of(d->sb.disk_uuid, name, text);
 		e = file_mark_set(fd, text);
 		if (e < 0)
@@ -118,31 +116,30 @@ mark_all(struct disk *d)
 /* ---- the host block ---- */
 
 int
-disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns, char *err, size_t err_len)
+disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns)
 {
 	struct host *h = &d->host;
 	int e;
 
 	if (d->is_device) {
-		h->fd = d->log_fd;
+		h->fd = d->log.fd;
 		h->off = FMT_HOST_OFF;
 	} else {
-		e = disk_open_locked(d, "host", until_ns, &h->fd, err, err_len);
+		e = disk_open_locked(d, "host", until_ns, &h->fd);
 		if (e < 0)
 			return e == -ENOENT ? 0 : e;
 	}
 	e = host_look(h, r);
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: cannot read the host block: %s", d->name,
-				   strerror(-e));
+		return disk_refuse(d, e, "cannot read the host block: %s", strerror(-e));
 	if (h->there && memcmp(h->seen.disk_uuid, d->sb.disk_uuid, 16) != 0) {
 		char block[UUID_TEXT], super[UUID_TEXT];
 
 		uuid_write(block, h->seen.disk_uuid);
 		uuid_write(super, d->sb.disk_uuid);
-		disk_refuse(err, err_len, -EINVAL, "%s: superblocks and host block are of two disks (%s, %s)",
-			    d->name, super, block);
-		advice_add(err, err_len, ADVICE_HOST_OF_ANOTHER, &(struct advice_values){ .path = d->path });
+		disk_refuse(d, -EINVAL, "superblocks and host block are of two disks (%s, %s)", super, block);
+		advice_add(d->why, sizeof d->why, ADVICE_HOST_OF_ANOTHER,
+			   &(struct advice_values){ .path = d->path });
 		return -EINVAL;
 	}
 	return 0;
@@ -155,7 +152,7 @@ log_seq(struct disk *d)
 }
 
 int
-disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t err_len)
+disk_claim(struct disk *d, struct ring *r, uint64_t log_end)
 {
 	struct host *h = &d->host;
 	uint64_t seq = h->there ? h->seen.log_seq : 0;
@@ -165,18 +162,17 @@ disk_claim(struct disk *d, struct ring *r, uint64_t log_end, char *err, size_t e
 		h->fd = file_open(d->dir_fd, "host", true);
 		e = h->fd < 0 ? h->fd : file_lock(h->fd);
 		if (e < 0)
-			return disk_refuse(err, err_len, e == -EWOULDBLOCK || e == -EEXIST ? -EBUSY : e,
-					   "%s: cannot make the file host: %s", d->name, strerror(-e));
+			return disk_refuse(d, e == -EWOULDBLOCK || e == -EEXIST ? -EBUSY : e,
+					   "cannot make the file host: %s", strerror(-e));
 	}
 	/* What is behind the last flush may still be lost; what a repair has cut is no more. */
 	atomic_store(&d->log_seq, seq < log_end ? seq : log_end - 1);
-	e = host_claim(h, r, d->sb.disk_uuid, log_seq(d), d->name, err, err_len);
+	e = host_claim(h, r, d->sb.disk_uuid, log_seq(d), d->name, d->why, sizeof d->why);
 	if (e < 0)
 		return e;
 	e = sync_flush(r, h->fd);
 	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: cannot flush the host block: %s", d->name,
-				   strerror(-e));
+		return disk_refuse(d, e, "cannot flush the host block: %s", strerror(-e));
 	mark_all(d);
 	return 0;
 }
@@ -198,17 +194,17 @@ look_at_name(struct disk *d, const char *name, int fd, uint64_t bytes)
 static void
 look_at_names(struct disk *d)
 {
-	int place = file_where_path(d->path, d->is_device ? d->log_fd : d->dir_fd);
+	int place = file_where_path(d->path, d->is_device ? d->log.fd : d->dir_fd);
 	char name[32];
 
 	if (!d->is_device) {
 		for (int i = 0; i < 2; i++)
 			look_at_name(d, super_names[i], d->super_fd[i], FMT_SUPER_BYTES);
-		look_at_name(d, "log", d->log_fd, d->geo.log_bytes);
+		look_at_name(d, "log", d->log.fd, d->geo.log_bytes);
 		look_at_name(d, "host", d->host.fd, 0);
 		for (uint32_t i = 0; i < d->geo.seg_nr; i++) {
 			disk_seg_name(name, i);
-			look_at_name(d, name, d->seg_fd[i], d->geo.seg_bytes);
+			look_at_name(d, name, d->seg[i].fd, d->geo.seg_bytes);
 		}
 	}
 	if (place < 0 || atomic_exchange(&d->path_place, place) == place || disk_failed(d))

@@ -24,14 +24,14 @@ make_segment(struct disk *d, struct ring *r, uint32_t seg)
 	char name[32];
 	int fd, e;
 
-	check(!d->is_device && d->seg_fd[seg] < 0);
+	check(!d->is_device && d->seg[seg].fd < 0);
 	disk_seg_name(name, seg);
 	fd = disk_make_file(d, name, d->geo.seg_bytes, r);
 	if (fd < 0)
 		return fd;
-	d->seg_fd[seg] = fd;
-	d->seg_have[seg] = d->geo.seg_bytes;
-	d->seg_fault[seg] = FILE_WHOLE;
+	d->seg[seg].fd = fd;
+	d->seg[seg].have = d->geo.seg_bytes;
+	d->seg[seg].fault = FILE_WHOLE;
 	e = alloc_add(d->alloc, seg * per_seg, per_seg);
 	if (e == 0)
 		atomic_fetch_add(&d->freed_nr, 1);
@@ -40,86 +40,75 @@ make_segment(struct disk *d, struct ring *r, uint32_t seg)
 
 /* ---- repair ---- */
 
-void
-disk_fault_text(const struct disk *d, int64_t seg, char *text, size_t len)
+/* Returns the size of the file of a segment, or (seg -1) of the log, in bytes, when it is whole. */
+static uint64_t
+file_bytes(const struct disk *d, int64_t seg)
 {
-	char name[32] = "log";
-
-	if (seg >= 0)
-		disk_seg_name(name, (uint32_t)seg);
-	switch (seg < 0 ? d->log_fault : d->seg_fault[seg]) {
-	case FILE_ODD:
-		snprintf(text, len, "%s/%s is not as large as it was made: it has %llu bytes instead of %llu",
-			 d->path, name, (unsigned long long)(seg < 0 ? d->log_have : d->seg_have[seg]),
-			 (unsigned long long)(seg < 0 ? d->geo.log_bytes : d->geo.seg_bytes));
-		break;
-	case FILE_FOREIGN:
-		snprintf(text, len, "%s/%s is not this disk's file of that name", d->path, name);
-		break;
-	default:
-		snprintf(text, len, "%s/%s is not there", d->path, name);
-		break;
-	}
+	return seg < 0 ? d->geo.log_bytes : d->geo.seg_bytes;
 }
 
-/* Makes one file whole.  A file that is too short keeps its bytes, and zeros come after them. */
-static int
-mend_file(struct disk *d, struct ring *r, const char *name, int *fd, enum file_fault fault, uint64_t have,
-	  uint64_t bytes)
+void
+disk_fault_text(struct disk *d, int64_t seg, char *text, size_t len)
 {
-	char aside[48];
+	const struct disk_file *f = disk_file(d, seg);
+	char name[32];
+
+	disk_seg_name(name, seg);
+	if (f->fault == FILE_ODD)
+		snprintf(text, len, "%s/%s is not as large as it was made: it has %llu bytes instead of %llu",
+			 d->path, name, (unsigned long long)f->have, (unsigned long long)file_bytes(d, seg));
+	else
+		snprintf(text, len, "%s/%s is not %s", d->path, name,
+			 f->fault == FILE_FOREIGN ? "this disk's file of that name" : "there");
+}
+
+/* Makes the file of a segment, or (seg -1) of the log, whole.  A file that is too short keeps its bytes, and zeros come after
+ * them. */
+static int
+mend_file(struct disk *d, struct ring *r, int64_t seg)
+{
+	struct disk_file *f = disk_file(d, seg);
+	uint64_t bytes = file_bytes(d, seg);
+	char name[32], aside[48];
 	int e = 0;
 
-	if (fault == FILE_ODD) {
-		e = have < bytes ? sync_zero(r, *fd, have, bytes - have) : 0;
-		return e < 0 ? e : file_fsync(*fd);
+	disk_seg_name(name, seg);
+	if (f->fault == FILE_ODD) {
+		e = f->have < bytes ? sync_zero(r, f->fd, f->have, bytes - f->have) : 0;
+		e = e < 0 ? e : file_fsync(f->fd);
+	} else {
+		if (f->fault == FILE_FOREIGN) {
+			snprintf(aside, sizeof aside, "%s.foreign", name);
+			e = file_rename(d->dir_fd, name, aside);
+			file_close(f->fd);
+		}
+		f->fd = e = e == 0 ? disk_make_file(d, name, bytes, r) : e;
 	}
-	if (fault == FILE_FOREIGN) {
-		snprintf(aside, sizeof aside, "%s.foreign", name);
-		e = file_rename(d->dir_fd, name, aside);
-		file_close(*fd);
-		*fd = -1;
-	}
-	if (e == 0)
-		e = disk_make_file(d, name, bytes, r);
 	if (e < 0)
-		return e;
-	*fd = e;
-	return 0;
-}
-
-int
-disk_mend_log(struct disk *d, struct ring *r, char *err, size_t err_len)
-{
-	int e;
-
-	if (d->log_fault == FILE_WHOLE)
-		return 0;
-	e = mend_file(d, r, "log", &d->log_fd, d->log_fault, d->log_have, d->geo.log_bytes);
-	if (e < 0)
-		return disk_refuse(err, err_len, e, "%s: cannot make the log again: %s", d->name,
+		return disk_refuse(d, e, "cannot make %s%s again: %s", seg < 0 ? "the " : "", name,
 				   strerror(-e));
-	d->log_have = d->geo.log_bytes;
+	f->have = bytes;
 	return 0;
 }
 
 int
-disk_mend_segments(struct disk *d, struct ring *r, char *err, size_t err_len)
+disk_mend_log(struct disk *d, struct ring *r)
 {
-	char name[32];
-	int e;
+	return d->log.fault == FILE_WHOLE ? 0 : mend_file(d, r, -1);
+}
 
-	for (uint32_t i = 0; !d->is_device && i < d->geo.seg_nr; i++) {
-		if (d->seg_fault[i] == FILE_WHOLE || (d->seg_fault[i] == FILE_ABSENT && !d->seg_lost[i]))
-			continue;
-		disk_seg_name(name, i);
-		e = mend_file(d, r, name, &d->seg_fd[i], d->seg_fault[i], d->seg_have[i], d->geo.seg_bytes);
-		if (e < 0)
-			return disk_refuse(err, err_len, e, "%s: cannot make %s again: %s", d->name, name,
-					   strerror(-e));
-		d->seg_have[i] = d->geo.seg_bytes;
+int
+disk_mend_segments(struct disk *d, struct ring *r)
+{
+	int e = 0;
+
+	for (uint32_t i = 0; e == 0 && !d->is_device && i < d->geo.seg_nr; i++) {
+		const struct disk_file *f = &d->seg[i];
+
+		if (f->fault != FILE_WHOLE && (f->fault != FILE_ABSENT || f->is_lost))
+			e = mend_file(d, r, i);
 	}
-	return 0;
+	return e;
 }
 
 /* ---- ahead of need ---- */
@@ -128,7 +117,7 @@ bool
 disk_segments_left(const struct disk *d)
 {
 	for (uint32_t i = 0; i < d->geo.seg_nr; i++) {
-		if (d->seg_fd[i] < 0)
+		if (d->seg[i].fd < 0)
 			return true;
 	}
 	return false;
@@ -160,7 +149,7 @@ disk_grow(struct disk *d, struct ring *r)
 	if (disk_failed(d) || !is_due(d))
 		return 0;
 	for (uint32_t i = 0; i < d->geo.seg_nr; i++) {
-		if (d->seg_fd[i] >= 0)
+		if (d->seg[i].fd >= 0)
 			continue;
 		e = make_segment(d, r, i);
 		if (e < 0) {

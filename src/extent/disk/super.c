@@ -115,45 +115,45 @@ look_at_end(struct search *s, uint64_t size_bytes)
 {
 	struct disk *d = s->d;
 
-	if (!s->good && super_scan(s->r, d->log_fd, size_bytes, &s->one) < 0)
+	if (!s->good && super_scan(s->r, d->log.fd, size_bytes, &s->one) < 0)
 		return;
 	d->super_off[1] = geo_second_off(s->good ? &d->sb.geo : &s->one.geo);
-	look(s, d->log_fd, d->super_off[1]);
+	look(s, d->log.fd, d->super_off[1]);
 }
 
 /* What was found, as a reason not to go on; 0: one counts. */
 static int
-judge(const struct search *s, char *err, size_t err_len)
+judge(const struct search *s)
 {
-	const struct disk *d = s->d;
+	struct disk *d = s->d;
 	char text[2][UUID_TEXT];
 
 	if (s->error < 0 && !(s->good && s->unreadable))
-		return disk_refuse(err, err_len, s->error, "%s: cannot read the superblock: %s%s", d->name,
-				   strerror(-s->error), disk_way_out(s->error));
+		return disk_refuse(d, s->error, "cannot read the superblock: %s%s", strerror(-s->error),
+				   disk_way_out(s->error));
 	for (int i = 0; i < 2; i++)
 		uuid_write(text[i], s->uuid[i]);
 	if (s->mixed)
 		return disk_refuse(
-			err, err_len, -EINVAL,
-			"%s: the two superblocks are of different disks; put back the one that belongs "
+			d, -EINVAL,
+			"the two superblocks are of different disks; put back the one that belongs "
 			"here, or clear the one that does not (%s, %s)",
-			d->name, text[0], text[1]);
+			text[0], text[1]);
 	if (s->has_other)
-		return disk_refuse(
-			err, err_len, -EPROTONOSUPPORT,
+		return refuse_text(
+			d->why, sizeof d->why, -EPROTONOSUPPORT,
 			"disk %s was made by another version of Gantry (its format is %u, and this one reads "
 			"%u to %u); start that one",
 			d->name, s->other_version, fmt_oldest, FMT_VERSION_MAX);
 	if (!s->good)
-		return disk_refuse(err, err_len, -ENOTRECOVERABLE, "%s: %s", d->name,
+		return disk_refuse(d, -ENOTRECOVERABLE, "%s",
 				   s->damaged ? "both superblocks are damaged; put one back from a copy"
 					      : "not a Gantry store (no superblock)");
 	return 0;
 }
 
 int
-disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err, size_t err_len)
+disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes)
 {
 	struct search *s = calloc(1, sizeof *s);
 	uint64_t size = conf_bytes;
@@ -167,7 +167,7 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 	d->super_off[1] = 0;
 	look(s, d->super_fd[0], 0);
 	if (d->is_device && !size)
-		e = file_size(d->log_fd, &size);
+		e = file_size(d->log.fd, &size);
 	if (d->is_device && e == 0)
 		look_at_end(s, size);
 	else if (e == 0)
@@ -177,7 +177,7 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes, char *err,
 	disk_name_of(d->name, d->uuid, d->path);
 	d->has_super = s->good || s->damaged || s->has_other;
 	if (e == 0)
-		e = judge(s, err, err_len);
+		e = judge(s);
 	d->lost_super = s->good < 2;
 	d->is_old = s->old > 0;
 	atomic_store(&d->records_version, d->sb.records_version);

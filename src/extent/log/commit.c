@@ -222,10 +222,10 @@ start_flush(struct vol *vol, struct vol_port *p, bool has_block)
 	vol->flush.left = 0;
 	vol->leader.port = p;
 	for (uint32_t i = 0; disk_flushes_any(&vol->disk) && i < vol->disk.geo.seg_nr; i++) {
-		if (disk_flushes_own(&vol->disk, i) && atomic_exchange(&vol->disk.seg_dirty[i], false))
-			flush_one(vol, p, vol->disk.seg_fd[i], now);
+		if (disk_flushes_own(&vol->disk, i) && atomic_exchange(&vol->disk.seg[i].dirty, false))
+			flush_one(vol, p, vol->disk.seg[i].fd, now);
 	}
-	flush_one(vol, p, vol->disk.log_fd, now);
+	flush_one(vol, p, vol->disk.log.fd, now);
 }
 
 /* One share of the block is over, on p's thread; the last one goes on as leader. */
@@ -299,7 +299,7 @@ submit_block(struct vol *vol, struct vol_port *p)
 					  .is_first = true };
 	vol->block.watched = watch_begin(&p->io.watch, &vol->disk);
 	p->io.inflight++;
-	ring_write(p->io.ring, &vol->block.op, vol->disk.log_fd, vol->block.mem, vol->block.head.len_bytes,
+	ring_write(p->io.ring, &vol->block.op, vol->disk.log.fd, vol->block.mem, vol->block.head.len_bytes,
 		   vol->disk.log_off + vol->block.head.pos, RING_NO_REGION);
 }
 

@@ -51,7 +51,7 @@ lost_note(struct replay *rp, uint64_t ext)
 {
 	struct disk *d = &rp->vol->disk;
 
-	d->seg_lost[ext_unit(ext) / geo_seg_units(&d->geo)] = true;
+	d->seg[ext_unit(ext) / geo_seg_units(&d->geo)].is_lost = true;
 }
 
 int
@@ -62,7 +62,7 @@ lost_judge(struct replay *rp)
 	struct advice_values v = { .path = name, .loss = loss };
 	int nr = 0;
 
-	if (!d->is_device && d->log_fault != FILE_WHOLE) {
+	if (!d->is_device && d->log.fault != FILE_WHOLE) {
 		/* Only a repair comes here. */
 		rp->rep->was_damaged = true;
 		disk_fault_text(d, -1, one, sizeof one);
@@ -74,7 +74,7 @@ lost_judge(struct replay *rp)
 			rp->rep->damage->sums.has_unknown = true;
 	}
 	for (uint32_t i = 0; !d->is_device && i < d->geo.seg_nr; i++) {
-		if (!d->seg_lost[i])
+		if (!d->seg[i].is_lost)
 			continue;
 		disk_fault_text(d, i, one, sizeof one);
 		if (rp->rep->repair)
@@ -103,7 +103,7 @@ lost_drop_older(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
 
-	bool is_lost = vol->disk.log_fault != FILE_WHOLE;
+	bool is_lost = vol->disk.log.fault != FILE_WHOLE;
 
 	for (uint32_t i = 0; i < vol->snap.space[1].nr; i++)
 		is_lost |= !disk_has(&vol->disk, vol->snap.space[1].ext[i].unit,

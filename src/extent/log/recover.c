@@ -127,7 +127,7 @@ find_space(struct replay *rp)
 	int e = 0;
 
 	for (uint32_t i = 0; e == 0 && i < vol->disk.geo.seg_nr; i++) {
-		if (vol->disk.seg_fd[i] >= 0 && disk_is_whole(&vol->disk, i * per_seg))
+		if (vol->disk.seg[i].fd >= 0 && disk_is_whole(&vol->disk, i * per_seg))
 			e = alloc_add(vol->disk.alloc, i * per_seg, per_seg);
 	}
 	if (e < 0)
@@ -312,7 +312,7 @@ write_epoch_block(struct replay *rp)
 		return -ENOSPC;
 	memcpy(vol->block.mem + BLOCK_HEAD_BYTES, rp->survivors, rp->survivors_len);
 	block_seal(vol->block.mem, h, RULE_EPOCH_KEYED_OLD ? rp->cut.nonce : h->new_nonce);
-	return sync_write(rp->r, vol->disk.log_fd, vol->block.mem, h->len_bytes, vol->disk.log_off + h->pos);
+	return sync_write(rp->r, vol->disk.log.fd, vol->block.mem, h->len_bytes, vol->disk.log_off + h->pos);
 }
 
 static int
@@ -363,7 +363,7 @@ mend_log(struct replay *rp)
 		uint64_t pos = rp->unreadable[i];
 
 		if ((pos + log - vol->leader.next.pos) % log < room)
-			e = sync_write(rp->r, vol->disk.log_fd, zeros, FMT_ALIGN, vol->disk.log_off + pos);
+			e = sync_write(rp->r, vol->disk.log.fd, zeros, FMT_ALIGN, vol->disk.log_off + pos);
 		if (e < 0)
 			break;
 	}
@@ -502,7 +502,7 @@ begin(struct replay *rp)
 		if (rp->cut_records)
 			log_note("%s: %llu records after the last flush were cut", vol->disk.name,
 				 (unsigned long long)rp->cut_records);
-		e = disk_claim(&vol->disk, rp->r, rp->cut.seq, rp->err, rp->err_len);
+		e = disk_claim(&vol->disk, rp->r, rp->cut.seq);
 		if (e == 0)
 			e = room_for_epoch(rp);
 		if (e == 0)
@@ -532,8 +532,7 @@ begin(struct replay *rp)
 }
 
 int
-recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct replay **ret_replay, char *err,
-	size_t err_len)
+recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct replay **ret_replay)
 {
 	struct replay *rp = calloc(1, sizeof *rp);
 	int e = -ENOMEM;
@@ -541,7 +540,7 @@ recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct repl
 	*ret_replay = rp;
 	if (!rp)
 		return e;
-	*rp = (struct replay){ .vol = vol, .r = r, .rep = rep, .err = err, .err_len = err_len };
+	*rp = (struct replay){ .vol = vol, .r = r, .rep = rep };
 	rp->tail_end = &rp->tail;
 	rp->window = sync_alloc(WINDOW_BYTES);
 	rp->survivors = malloc(FMT_BLOCK_MAX);
@@ -559,11 +558,9 @@ recover_start_no(const struct replay *rp)
 }
 
 int
-recover_begin(struct replay *rp, uint64_t start_no, struct ring *r, char *err, size_t err_len)
+recover_begin(struct replay *rp, uint64_t start_no, struct ring *r)
 {
 	rp->r = r;
-	rp->err = err;
-	rp->err_len = err_len;
 	rp->start_no = start_no;
 	return begin(rp);
 }

@@ -36,13 +36,12 @@ struct recover_report {
  * Recovers vol, whose disk is open, without a change of the disk; rep must exist until recover_free(), which
  * the caller calls after any result. Returns 0, -ENOTRECOVERABLE: damaged, or -errno; the reason is in err.
  */
-int recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct replay **ret_replay,
-	    char *err, size_t err_len);
+int recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct replay **ret_replay);
 /* Returns the smallest number that the start of this disk may have. */
 uint64_t recover_start_no(const struct replay *rp);
 /* Completes the recovery, with check_only without a change of the disk: afterwards the volume may be
  * served. Any thread, after recover() returned 0. */
-int recover_begin(struct replay *rp, uint64_t start_no, struct ring *r, char *err, size_t err_len);
+int recover_begin(struct replay *rp, uint64_t start_no, struct ring *r);
 /* Frees rp. NULL is allowed. */
 void recover_free(struct replay *rp);
 

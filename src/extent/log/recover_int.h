@@ -26,8 +26,6 @@ struct replay {
 	struct vol *vol;
 	struct ring *r;
 	struct recover_report *rep;
-	char *err;
-	size_t err_len;
 	struct log_pos pos; /* expected position of the next block */
 	struct tail_block *tail, **tail_end;
 	uint64_t version_max;
@@ -58,17 +56,17 @@ struct replay {
 
 /* ---- report.c ---- */
 
-/* Sets err and returns r. */
+/* Sets vol->disk.why and returns r. */
 int refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Sets err, and adds the remedies of a row with these values; returns r. */
+/* Sets vol->disk.why, and adds the remedies of a row with these values; returns r. */
 int refuse_with(struct replay *rp, int r, enum advice_id id, const struct advice_values *v, const char *fmt,
 		...) __attribute__((format(printf, 5, 6)));
 
 /* Reports a change of a key that a repair drops, in a line; an object, or a part of an upload, becomes an
  * entry of the list of damage instead, if there is one. Returns true if the list has the entry. */
 bool report_dropped(struct replay *rp, const struct rec_view *v, const char *line);
-/* Sets err to the memory that the index needs for record_nr more records (0: number unknown), and returns
+/* Sets vol->disk.why to the memory that the index needs for record_nr more records (0: number unknown), and returns
  * -EINVAL; an error other than -ENOSPC is named and returned unchanged. */
 int refuse_memory(struct replay *rp, int error, uint64_t record_nr);
 
@@ -82,7 +80,7 @@ void name_text(const struct replay *rp, char *text, size_t cap, const struct rec
 bool lost_view(const struct replay *rp, const struct rec_view *v);
 /* Notes the segment of an extent that the disk's files do not have. */
 void lost_note(struct replay *rp, uint64_t ext);
-/* Judges the noted segments: a start is refused, with the files in err; fsck continues. */
+/* Judges the noted segments: a start is refused, with the files in vol->disk.why; fsck continues. */
 int lost_judge(struct replay *rp);
 /* Gives up the older snapshot where a part of it, or of the log after it, is in a file that is not there. */
 void lost_drop_older(struct replay *rp);
@@ -116,7 +114,7 @@ int maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r);
  * the space is in use, and the record is noted for maps_judge(). */
 int maps_check_space(struct replay *rp, const uint8_t *key, size_t len, struct rec *r);
 /* Judges the noted records after all other maps are loaded: a record without an owner is dropped; a record
- * with an owner is dropped by a repair, otherwise it is the reason in err. The epoch block contains the
+ * with an owner is dropped by a repair, otherwise it is the reason in vol->disk.why. The epoch block contains the
  * removals of the dropped records. */
 int maps_judge(struct replay *rp);
 void maps_forget(struct replay *rp);

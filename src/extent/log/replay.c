@@ -28,14 +28,14 @@ static int
 read_window(struct replay *rp)
 {
 	const struct disk *d = &rp->vol->disk;
-	uint64_t have = d->is_device ? d->geo.log_bytes : d->log_have;
+	uint64_t have = d->is_device ? d->geo.log_bytes : d->log.have;
 	size_t n = rp->window_at >= have                   ? 0
 		   : rp->window_at + rp->window_len > have ? (size_t)(have - rp->window_at)
 							   : rp->window_len;
 
 	/* What a repair makes, where the file has nothing. */
 	memset(rp->window + n, 0, rp->window_len - n);
-	return n ? sync_read(rp->r, d->log_fd, rp->window, n, d->log_off + rp->window_at) : 0;
+	return n ? sync_read(rp->r, d->log.fd, rp->window, n, d->log_off + rp->window_at) : 0;
 }
 
 /* Brings len bytes of the log at pos into memory. */

@@ -73,7 +73,7 @@ refuse(struct replay *rp, int r, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(rp->err, rp->err_len, fmt, ap);
+	vsnprintf(rp->vol->disk.why, sizeof rp->vol->disk.why, fmt, ap);
 	va_end(ap);
 	return r;
 }
@@ -84,9 +84,9 @@ refuse_with(struct replay *rp, int r, enum advice_id id, const struct advice_val
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(rp->err, rp->err_len, fmt, ap);
+	vsnprintf(rp->vol->disk.why, sizeof rp->vol->disk.why, fmt, ap);
 	va_end(ap);
-	advice_add(rp->err, rp->err_len, id, v);
+	advice_add(rp->vol->disk.why, sizeof rp->vol->disk.why, id, v);
 	return r;
 }
 

@@ -157,7 +157,7 @@ take_block(struct vol *vol, const uint8_t *bytes, size_t len)
 static int
 read_log(struct vol *vol, struct ring *r, uint64_t pos, size_t len)
 {
-	return sync_read(r, vol->disk.log_fd, vol->reread.buf, len, vol->disk.log_off + pos);
+	return sync_read(r, vol->disk.log.fd, vol->reread.buf, len, vol->disk.log_off + pos);
 }
 
 /* One block alone: something near it cannot be read. */

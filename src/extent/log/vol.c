@@ -86,29 +86,29 @@ make_memory(struct vol *vol)
 
 /* A start writes this format version, and the step to it is asked for by name. */
 static int
-refuse_old(const struct disk *d, char *err, size_t err_len)
+refuse_old(struct disk *d)
 {
 	if (d->sb.version >= FMT_VERSION)
 		return disk_refuse(
-			err, err_len, -EINVAL,
-			"%s: the step to format %u was begun and is not over; gantryd --upgrade ends it",
-			d->name, FMT_VERSION);
+			d, -EINVAL,
+			"the step to format %u was begun and is not over; gantryd --upgrade ends it",
+			FMT_VERSION);
 	return disk_refuse(
-		err, err_len, -EINVAL,
-		"%s: the store is of format %u, this version serves format %u; gantryd --upgrade makes the "
+		d, -EINVAL,
+		"the store is of format %u, this version serves format %u; gantryd --upgrade makes the "
 		"step, after which earlier versions refuse it",
-		d->name, d->sb.version, FMT_VERSION);
+		d->sb.version, FMT_VERSION);
 }
 
 /* Somebody else may have it.  Who only reads says so and goes on. */
 static int
-ask_for_host(struct vol *vol, struct ring *r, struct recover_report *rep, char *err, size_t err_len)
+ask_for_host(struct vol *vol, struct ring *r, struct recover_report *rep)
 {
 	struct host *h = &vol->disk.host;
 	char who[160];
 
 	if (!rep->check_only)
-		return host_wait(h, r, vol->disk.name, err, err_len);
+		return host_wait(h, r, vol->disk.name, vol->disk.why, sizeof vol->disk.why);
 	host_text(h, who, sizeof who);
 	if (who[0])
 		report(rep, "%s: %s has it open, or did not close it", vol->disk.name, who);
@@ -119,50 +119,53 @@ ask_for_host(struct vol *vol, struct ring *r, struct recover_report *rep, char *
 
 int
 vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_ns, struct ring *r,
-	 struct recover_report *rep, char *err, size_t err_len)
+	 struct recover_report *rep)
 {
 	int e;
 
 	vol->disk.is_lenient = rep->repair;
-	e = disk_open(&vol->disk, dc, r, lock_wait_ns, err, err_len);
+	e = disk_open(&vol->disk, dc, r, lock_wait_ns);
 	rep->disk = e == 0 && rep->damage ? damage_disk(rep->damage, vol->disk.name) : rep->disk;
 	if (e == 0 && vol->disk.is_old && !rep->check_only)
-		e = refuse_old(&vol->disk, err, err_len);
+		e = refuse_old(&vol->disk);
 	if (e == 0 && vol->disk.read_only)
 		report(rep,
 		       "%s: opened for reading only (%s): no proof that no daemon has it open, and what one "
 		       "writes meanwhile looks like damage",
 		       vol->disk.name, strerror(-vol->disk.read_only));
 	if (e == 0)
-		e = ask_for_host(vol, r, rep, err, err_len);
+		e = ask_for_host(vol, r, rep);
 	if (e == 0 && rep->repair && !rep->check_only)
-		e = disk_mend_log(&vol->disk, r, err, err_len);
-	return sync_no_room(e, err, err_len);
+		e = disk_mend_log(&vol->disk, r);
+	return e;
 }
 
 int
 vol_recover(struct vol *vol, uint64_t index_bytes, struct ring *r, struct recover_report *rep,
-	    uint64_t *ret_start_no, char *err, size_t err_len)
+	    uint64_t *ret_start_no)
 {
 	int e;
 
 	vol->index_bytes = index_bytes;
+	vol->disk.why[0] = 0;
 	e = make_memory(vol);
 	if (e == 0)
-		e = recover(vol, r, rep, &vol->replay, err, err_len);
+		e = recover(vol, r, rep, &vol->replay);
 	if (e == 0)
 		*ret_start_no = recover_start_no(vol->replay);
-	return sync_no_room(e, err, err_len);
+	return e;
 }
 
 int
-vol_begin(struct vol *vol, uint64_t start_no, struct ring *r, char *err, size_t err_len)
+vol_begin(struct vol *vol, uint64_t start_no, struct ring *r)
 {
-	int e = recover_begin(vol->replay, start_no, r, err, err_len);
+	int e;
 
+	vol->disk.why[0] = 0;
+	e = recover_begin(vol->replay, start_no, r);
 	recover_free(vol->replay);
 	vol->replay = NULL;
-	return e == 0 ? disk_layout_in_use(&vol->disk) : sync_no_room(e, err, err_len);
+	return e == 0 ? disk_layout_in_use(&vol->disk) : e;
 }
 
 void
@@ -176,7 +179,7 @@ vol_last_stamp(struct vol *vol, struct ring *r)
 		return;
 	block_reset(vol);
 	block_make_head(vol);
-	e = sync_write(r, d->log_fd, vol->block.mem, vol->block.head.len_bytes,
+	e = sync_write(r, d->log.fd, vol->block.mem, vol->block.head.len_bytes,
 		       d->log_off + vol->block.head.pos);
 	if (e == 0)
 		e = disk_flush_sync(d, r);

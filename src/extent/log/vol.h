@@ -216,17 +216,17 @@ struct recover_report;
 
 /* Makes a volume for at most users_max threads, including the helper thread. Returns 0 or -ENOMEM. */
 int vol_new(int users_max, struct vol **ret_vol);
-/* Opens and locks the disk and reads its identity; writes nothing. The reason of an error is in err. The
+/* Opens and locks the disk and reads its identity; writes nothing. The reason of an error is in vol->disk.why. The
  * caller calls vol_free() also after an error of vol_open(), vol_recover() or vol_begin(). */
 int vol_open(struct vol *vol, const struct store_disk_conf *dc, uint64_t lock_wait_ns, struct ring *r,
-	     struct recover_report *rep, char *err, size_t err_len);
+	     struct recover_report *rep);
 /* Recovers the volume with an index of at most index_bytes; writes nothing. rep must exist until vol_begin()
  * or vol_free(); *ret_start_no: the smallest number that this start may have. */
 int vol_recover(struct vol *vol, uint64_t index_bytes, struct ring *r, struct recover_report *rep,
-		uint64_t *ret_start_no, char *err, size_t err_len);
+		uint64_t *ret_start_no);
 /* Begins the start with the number start_no: claims the disk and makes the volume ready to serve (check_only:
  * writes nothing). */
-int vol_begin(struct vol *vol, uint64_t start_no, struct ring *r, char *err, size_t err_len);
+int vol_begin(struct vol *vol, uint64_t start_no, struct ring *r);
 /* Writes a last stamp, so that the next start need not read any data. No other thread of the volume runs. */
 void vol_last_stamp(struct vol *vol, struct ring *r);
 /* Frees vol, whose helper is stopped and whose ports are detached. NULL is allowed. */
