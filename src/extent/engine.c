@@ -397,19 +397,18 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	struct vol *vol = extent_store(store)->vol;
 	struct disk *d = &vol->disk;
 	struct store_unit_info info = { .name = d->path, .size_bytes = d->geo.size_bytes };
-	struct tree_stats ts;
+	uint64_t used = tree_used_bytes(vol->tree);
 
-	tree_stats(vol->tree, &ts);
 	add_state(vol, &info);
 	add_disk(d, &info);
 	steps_info(vol, info.commit);
 	store_unit_add(&info, "log_bytes", d->geo.log_bytes, false);
 	store_unit_add(&info, "log_used_bytes", atomic_load(&vol->log_used), false);
 	add_objects(vol, &info);
-	store_unit_add(&info, "index_bytes", ts.used_bytes, false);
-	store_unit_add(&info, "index_max_bytes", ts.max_bytes, false);
+	store_unit_add(&info, "index_bytes", used, false);
+	store_unit_add(&info, "index_max_bytes", tree_max_bytes(vol->tree), false);
 	/* Made anew, leaves are of all sizes. */
-	store_unit_add(&info, "index_start_bytes", ts.used_bytes + ts.used_bytes / 16, false);
+	store_unit_add(&info, "index_start_bytes", used + used / 16, false);
 	/* What shares units, and how many these are; what could, but has one of its own. */
 	store_unit_add(&info, "packed_objects", atomic_load(&vol->packs.packed_nr), false);
 	store_unit_add(&info, "packed_units", atomic_load(&vol->packs.unit_nr), false);

@@ -29,7 +29,6 @@ struct alloc {
 	uint64_t held, held_used; /* for snapshots in all; what they have of it */
 	struct alloc_run *runs;
 	uint32_t run_nr;
-	uint64_t refills, steals;
 	struct {
 		uint64_t unit, taken, freed; /* bits: of the units from there on */
 		uint32_t nr;                 /* 0: there is no claim */
@@ -200,10 +199,8 @@ take_or_steal(struct alloc *a, uint32_t want, uint32_t asked, uint32_t min, uint
 			got = take_range(a, avail < want ? (uint32_t)avail : want, asked, min, ret_unit);
 		if (got)
 			return got;
-		if (round == 0) {
+		if (round == 0)
 			return_runs(a);
-			a->steals++;
-		}
 	}
 	return 0;
 }
@@ -266,8 +263,8 @@ is_valid(const struct alloc *a, const struct extent *x)
 	return s->bits && lo >= s->lo && lo < s->hi && x->units <= s->hi - lo;
 }
 
-static int
-mark(struct alloc *a, const struct extent *x, bool is_held)
+int
+alloc_mark(struct alloc *a, const struct extent *x, bool is_held)
 {
 	int r = 0;
 
@@ -283,18 +280,6 @@ mark(struct alloc *a, const struct extent *x, bool is_held)
 		a->held_used += x->units;
 	pthread_mutex_unlock(&a->lock);
 	return r;
-}
-
-int
-alloc_mark_used(struct alloc *a, const struct extent *x)
-{
-	return mark(a, x, false);
-}
-
-int
-alloc_mark_held(struct alloc *a, const struct extent *x)
-{
-	return mark(a, x, true);
 }
 
 /* ---- taking and giving ---- */
@@ -368,7 +353,6 @@ alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_
 		*ret_x = (struct extent){ unit, got < units ? got : units };
 		if (got > units)
 			atomic_store(&run->span, (unit + units) << SPAN_BITS | (got - units));
-		a->refills++;
 	}
 	pthread_mutex_unlock(&a->lock);
 	return got ? 0 : -ENOSPC;
@@ -534,8 +518,6 @@ alloc_stats(struct alloc *a, struct alloc_stats *ret_stats)
 					   .free = a->free,
 					   .leased = leased,
 					   .held_back = held_back(a),
-					   .held_used = a->held_used,
-					   .refills = a->refills,
-					   .steals = a->steals };
+					   .held_used = a->held_used };
 	pthread_mutex_unlock(&a->lock);
 }

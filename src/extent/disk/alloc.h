@@ -48,13 +48,10 @@ void alloc_free_all(struct alloc *a);
 /* Adds free units: a new segment, or many segments of a block device. Returns 0; -ENOMEM; -ERANGE if the
  * units exceed the data space; or -EEXIST if some of the units were added before. */
 int alloc_add(struct alloc *a, uint64_t unit, uint64_t units);
-/* Marks an extent as used because a record refers to it. Returns 0; -ERANGE if the extent is outside of the
- * data space or crosses a segment boundary, because the record is damaged; or -EEXIST if one of its units was
- * already marked for another record. */
-int alloc_mark_used(struct alloc *a, const struct extent *x);
-/* Marks an extent as used by a snapshot. Returns 0; -ERANGE if the extent is outside of the data space or
- * crosses a segment boundary; or -EEXIST if one of its units is in use. */
-int alloc_mark_held(struct alloc *a, const struct extent *x);
+/* Marks an extent as used by a record, or (is_held) by a snapshot. Returns 0; -ERANGE if the extent is outside of the
+ * data space or crosses a segment boundary, because the record is damaged; or -EEXIST if one of its units is
+ * already in use. */
+int alloc_mark(struct alloc *a, const struct extent *x, bool is_held);
 
 /* ---- allocation. Functions with a run: on the thread of the run's port; others: on any thread. ---- */
 
@@ -79,7 +76,7 @@ int alloc_take_held(struct alloc *a, uint32_t units, uint32_t min_units, struct 
 /* Frees an extent, or a part of one, immediately. */
 void alloc_free(struct alloc *a, const struct extent *x);
 
-/* Frees an extent, or a part of one, that was taken by alloc_take_held() or marked by alloc_mark_held(). */
+/* Frees an extent, or a part of one, that was taken by alloc_take_held() or marked by alloc_mark(). */
 void alloc_free_held(struct alloc *a, const struct extent *x);
 
 /* Sets the reserve for snapshots, in units, including the units that snapshots use. alloc_take() does not use
@@ -110,7 +107,6 @@ struct alloc_stats {
 	uint64_t leased;    /* number of leased units that are not in use yet */
 	uint64_t held_back; /* unused part of the reserve for snapshots, in units */
 	uint64_t held_used; /* number of units that snapshots use */
-	uint64_t refills, steals;
 };
 void alloc_stats(struct alloc *a, struct alloc_stats *ret_stats);
 

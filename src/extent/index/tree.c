@@ -321,23 +321,11 @@ tree_del(struct tree *t, const void *key, size_t key_len)
 
 /* ---- publish ---- */
 
-static void
-set(_Atomic uint64_t *to, uint64_t value)
-{
-	atomic_store_explicit(to, value, memory_order_relaxed);
-}
-
 void
-tree_stats_update(struct tree *t)
+tree_note_used(struct tree *t)
 {
-	set(&t->stats.keys, t->keys);
-	set(&t->stats.nodes, t->nodes);
-	set(&t->stats.depth, t->work ? t->work->level + 1u : 0);
-	set(&t->stats.node_bytes, t->node_bytes);
-	set(&t->stats.rec_bytes, t->arena.bytes_used - t->node_bytes - t->limbo_bytes);
-	set(&t->stats.used_bytes, (uint64_t)t->arena.slab_live * ARENA_SLAB_BYTES);
-	set(&t->stats.limbo, t->limbo_nr);
-	set(&t->stats.gen, t->gen);
+	atomic_store_explicit(&t->used_bytes, (uint64_t)t->arena.slab_live * ARENA_SLAB_BYTES,
+			      memory_order_relaxed);
 }
 
 void
@@ -351,7 +339,7 @@ tree_publish(struct tree *t)
 	/* Not before: a reader that is quiescent from here on cannot find the old nodes. */
 	limbo_seal(t);
 	settle_reserve(t);
-	tree_stats_update(t);
+	tree_note_used(t);
 }
 
 uint64_t
@@ -360,20 +348,27 @@ tree_gen(const struct tree *t)
 	return t->gen;
 }
 
+uint64_t
+tree_used_bytes(const struct tree *t)
+{
+	return atomic_load_explicit(&t->used_bytes, memory_order_relaxed);
+}
+
+uint64_t
+tree_max_bytes(const struct tree *t)
+{
+	return (uint64_t)t->arena.slab_bound * ARENA_SLAB_BYTES;
+}
+
 void
 tree_stats(const struct tree *t, struct tree_stats *ret_stats)
 {
-#define GET(field) atomic_load_explicit(&t->stats.field, memory_order_relaxed)
-	*ret_stats = (struct tree_stats){ .keys = GET(keys),
-					  .nodes = GET(nodes),
-					  .depth = GET(depth),
-					  .node_bytes = GET(node_bytes),
-					  .rec_bytes = GET(rec_bytes),
-					  .used_bytes = GET(used_bytes),
-					  .max_bytes = (uint64_t)t->arena.slab_bound * ARENA_SLAB_BYTES,
-					  .limbo = GET(limbo),
-					  .gen = GET(gen) };
-#undef GET
+	*ret_stats = (struct tree_stats){ .keys = t->keys,
+					  .nodes = t->nodes,
+					  .depth = t->work ? t->work->level + 1u : 0,
+					  .node_bytes = t->node_bytes,
+					  .rec_bytes = t->arena.bytes_used - t->node_bytes - t->limbo_bytes,
+					  .limbo = t->limbo_nr };
 }
 
 /* ---- records ---- */

@@ -155,16 +155,18 @@ bool tree_next(struct tree_cursor *c);
  * false if there is no such key. */
 bool tree_skip(struct tree_cursor *c, size_t prefix_len);
 
-/* ---- statistics for operators; written by the writer, read by any thread ---- */
+/* ---- statistics ---- */
 
+/* Returns the number of bytes of the slabs in use, which is memory of the process, and their limit. Any thread. */
+uint64_t tree_used_bytes(const struct tree *t);
+uint64_t tree_max_bytes(const struct tree *t);
+
+/* The contents of a tree, in the state under construction. For the writer. */
 struct tree_stats {
 	uint64_t keys, nodes, depth;
 	/* bytes of nodes and of records in use, rounded up to the class sizes */
 	uint64_t node_bytes, rec_bytes;
-	uint64_t used_bytes; /* bytes of the slabs in use, which is memory of the process */
-	uint64_t max_bytes;
 	uint64_t limbo; /* number of nodes and records that wait for a grace period or a pin */
-	uint64_t gen;
 };
 void tree_stats(const struct tree *t, struct tree_stats *ret_stats);
 

@@ -104,7 +104,7 @@ struct tree_pin {
 
 struct tree {
 	_Alignas(64) _Atomic(struct tree_node *) root; /* root of the published state */
-	/* memory of nodes and records; this field and all later ones, except stats, belong to the writer */
+	/* memory of nodes and records; this field and all later ones, except used_bytes, belong to the writer */
 	_Alignas(64) struct arena arena;
 	struct quiesce *quiesce;
 	struct tree_node *work; /* root of the state under construction */
@@ -123,9 +123,7 @@ struct tree {
 	struct node_split split[2];
 	struct node_view view[NODE_VIEWS_MAX];
 	uint64_t keys, nodes, node_bytes, limbo_nr, limbo_bytes;
-	struct {
-		_Atomic uint64_t keys, nodes, depth, node_bytes, rec_bytes, used_bytes, limbo, gen;
-	} stats;
+	_Atomic uint64_t used_bytes; /* bytes of the slabs in use, for other threads */
 };
 
 /* ---- tree_node.c ---- */
@@ -259,7 +257,7 @@ struct tree_node *tree_descend(const struct tree *t, struct tree_path *path, con
 void tree_ascend(struct tree *t, struct tree_path *path, struct tree_node *n, struct node_split *split);
 /* Uses one reservation of tree_reserve(). */
 void tree_spend(struct tree *t);
-/* Updates the statistics that tree_stats() returns. */
-void tree_stats_update(struct tree *t);
+/* Notes how much memory is in use, for tree_used_bytes(). */
+void tree_note_used(struct tree *t);
 
 #endif

@@ -173,7 +173,7 @@ tree_reclaim(struct tree *t)
 		}
 		drop_first(t, &t->limbo);
 	}
-	tree_stats_update(t);
+	tree_note_used(t);
 	return n;
 }
 
@@ -206,5 +206,5 @@ tree_unpin(struct tree *t, int pin)
 		drop_first(t, &p->held);
 		retire(t, moved, p->gen + 1); /* another pin of the same state counts */
 	}
-	tree_stats_update(t);
+	tree_note_used(t);
 }

@@ -42,7 +42,7 @@ mark(struct replay *rp, uint64_t ext, const struct rec_view *v)
 	/* The rest of a segment that a repair makes again is not given out before that. */
 	if (!disk_is_whole(&rp->vol->disk, x.unit))
 		return 0;
-	e = v ? alloc_mark_used(rp->vol->disk.alloc, &x) : alloc_mark_held(rp->vol->disk.alloc, &x);
+	e = alloc_mark(rp->vol->disk.alloc, &x, !v);
 	if (e == 0)
 		return 0;
 	if (v)
@@ -444,13 +444,12 @@ make_room(struct replay *rp)
 static void
 say_memory(struct replay *rp)
 {
-	struct tree_stats ts;
+	uint64_t used = tree_used_bytes(rp->vol->tree);
 
-	tree_stats(rp->vol->tree, &ts);
-	if (ts.used_bytes > ts.max_bytes)
+	if (used > tree_max_bytes(rp->vol->tree))
 		report(rp->rep,
 		       "%s: the index takes %llu MiB, more than memory.index: new objects are refused",
-		       rp->vol->disk.name, (unsigned long long)(ts.used_bytes >> 20) + 1);
+		       rp->vol->disk.name, (unsigned long long)(used >> 20) + 1);
 }
 
 /* Changes nothing. */

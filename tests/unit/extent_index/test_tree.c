@@ -365,7 +365,7 @@ model_run(enum kind kind, int rounds, uint64_t s)
 	assert_int_equal(st.node_bytes, 0);
 	assert_int_equal(st.rec_bytes, 0);
 	assert_int_equal(st.limbo, 0);
-	assert_int_equal(st.used_bytes, 0);
+	assert_int_equal(tree_used_bytes(t), 0);
 	tree_free(t);
 	quiesce_leave(u);
 	quiesce_free(q);
@@ -457,7 +457,6 @@ test_full(void **state)
 {
 	struct quiesce *q;
 	struct tree *t;
-	struct tree_stats st;
 	uint64_t n = 0;
 	char key[80];
 
@@ -484,8 +483,7 @@ test_full(void **state)
 		tree_publish(t);
 		tree_reclaim(t);
 		assert_true(n > 10000);
-		tree_stats(t, &st);
-		assert_true(st.used_bytes <= st.max_bytes);
+		assert_true(tree_used_bytes(t) <= tree_max_bytes(t));
 		while (n-- > 0) {
 			int len = sprintf(key, "%016llx", (unsigned long long)(n * 0x9e3779b97f4a7c15ull));
 			struct rec *r;

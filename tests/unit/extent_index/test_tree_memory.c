@@ -87,11 +87,12 @@ test_memory(void **state)
 	clock_gettime(CLOCK_MONOTONIC, &t3);
 #define US(a, b) ((double)((b).tv_sec - (a).tv_sec) * 1e6 + (double)((b).tv_nsec - (a).tv_nsec) / 1e3)
 	printf("%llu keys of 66 bytes, records of 80: %.1f B each (nodes %.1f, records %.1f), depth %llu\n",
-	       (unsigned long long)nr, (double)st.used_bytes / (double)nr, (double)st.node_bytes / (double)nr,
-	       (double)st.rec_bytes / (double)nr, (unsigned long long)st.depth);
+	       (unsigned long long)nr, (double)tree_used_bytes(t) / (double)nr,
+	       (double)st.node_bytes / (double)nr, (double)st.rec_bytes / (double)nr,
+	       (unsigned long long)st.depth);
 	printf("put %.3f us, get %.3f us, walk %.3f us each (making the key included)\n",
 	       US(t0, t1) / (double)nr, US(t1, t2) / (double)nr, US(t2, t3) / (double)nr);
-	assert_true(st.used_bytes / nr <= AIM_BYTES);
+	assert_true(tree_used_bytes(t) / nr <= AIM_BYTES);
 	tree_free(t);
 	quiesce_free(q);
 }
@@ -130,10 +131,10 @@ say(const struct grown *g, const char *when, uint64_t at_most)
 
 	tree_stats(g->t, &st);
 	printf("%-28s %8llu keys: %.1f B each (nodes %.1f), %llu nodes\n", when, (unsigned long long)g->nr,
-	       (double)st.used_bytes / (double)g->nr, (double)st.node_bytes / (double)g->nr,
+	       (double)tree_used_bytes(g->t) / (double)g->nr, (double)st.node_bytes / (double)g->nr,
 	       (unsigned long long)st.nodes);
 	assert_int_equal(st.keys, g->nr);
-	assert_true(st.used_bytes / g->nr <= at_most);
+	assert_true(tree_used_bytes(g->t) / g->nr <= at_most);
 }
 
 /* More keys in no order; published by the hundred, as by a leader, or all at once, as when a log is read. */
@@ -217,7 +218,6 @@ test_snapshot(void **state)
 	const struct tree_node *root;
 	struct grown g = { .nr = 0 };
 	struct tree_cursor c;
-	struct tree_stats st;
 	bool more;
 	int pin;
 
@@ -234,8 +234,7 @@ test_snapshot(void **state)
 		grow(&g, nr / 500, true, &s);
 		for (uint64_t n = 0; more && n < nr / 100; n++)
 			more = tree_next(&c);
-		tree_stats(g.t, &st);
-		most = st.used_bytes / g.nr > most ? st.used_bytes / g.nr : most;
+		most = tree_used_bytes(g.t) / g.nr > most ? tree_used_bytes(g.t) / g.nr : most;
 	}
 	assert_false(more);
 	printf("%llu keys, then a fifth more while those are walked: at most %llu B each\n",

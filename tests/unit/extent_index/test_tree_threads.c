@@ -167,8 +167,8 @@ test_concurrent(void **state)
 		do {
 			tree_reclaim(par_tree);
 			tree_stats(par_tree, &st);
-		} while (st.used_bytes > PAR_BYTES / 2 && (pin < 0 || atomic_load(&sn.state) == 1) &&
-			 sched_yield() == 0);
+		} while (tree_used_bytes(par_tree) > PAR_BYTES / 2 &&
+			 (pin < 0 || atomic_load(&sn.state) == 1) && sched_yield() == 0);
 		batches++;
 		if (pin < 0 && rnd(&s) % 64 == 0) {
 			pin = tree_pin(par_tree, &sn.root);
