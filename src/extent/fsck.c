@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct fsck {
@@ -32,39 +31,37 @@ struct fsck {
 	size_t last_len;
 };
 
-/* Returns the part to which a chunk belongs; NULL: the chunk belongs to an object, or the record is no chunk. */
-static const struct rec *
-part_of_chunk(const struct tree *t, const uint8_t *key, const struct rec *r)
-{
-	return key[0] == KEY_CHUNK && r->owner_len && rec_owner(r)[0] == KEY_PART
-		       ? tree_find(t, rec_owner(r), r->owner_len)
-		       : NULL;
-}
-
 /* Returns true if no object and no upload needs a chunk or part: a PUT that did not end has left it, and the next start frees its space. */
 static bool
-is_leftover(const struct tree *t, const uint8_t *key, const struct rec *r)
+is_leftover(const struct tree *t, const uint8_t *key, const struct rec *r, const struct rec_view *v)
 {
-	const struct rec *part = part_of_chunk(t, key, r);
+	const struct rec *part = part_of_chunk(t, v);
 
 	return (key[0] == KEY_CHUNK || key[0] == KEY_PART) &&
 	       (!has_owner(t, key, r) || (part && !has_owner(t, rec_owner(r), part)));
 }
 
-static int
-check_manifest(struct fsck *f, const struct rec *r)
+/* Returns true if a record refers to other records, and has no bytes of its own. */
+static bool
+is_list(const struct rec *r)
+{
+	return r->body == BODY_MANIFEST || r->body == BODY_PARTS;
+}
+
+/* Returns entry i of a list. NULL: the index lacks it, or has another one. */
+static const struct rec *
+listed(const struct fsck *f, const struct rec *r, uint32_t i)
 {
 	const struct chunk_ref *ch = rec_entries(r);
 
-	for (uint32_t i = 0; i < r->entry_nr; i++) {
-		uint8_t key[CHUNK_KEY_BYTES];
-		const struct rec *c;
+	return ref_record(f->vol->tree, &ch[i], r->body == BODY_PARTS ? KEY_PART : KEY_CHUNK);
+}
 
-		key_chunk(key, ch[i].id, ch[i].index);
-		if (r->body == BODY_PARTS)
-			key[0] = KEY_PART;
-		c = tree_find(f->vol->tree, key, sizeof key);
-		if (!c || c->size_bytes != ch[i].len_bytes || c->crc64 != ch[i].crc64)
+static int
+check_manifest(struct fsck *f, const struct rec *r)
+{
+	for (uint32_t i = 0; i < r->entry_nr; i++) {
+		if (!listed(f, r, i))
 			return -EBADMSG;
 	}
 	return 0;
@@ -140,7 +137,7 @@ is_lost(struct fsck *f, const uint8_t *key, size_t len, const struct rec *r, con
 
 	if (!disk_lost(&f->vol->disk, v))
 		return false;
-	if (is_stray(f, &n, &is_second) || is_leftover(f->vol->tree, key, r))
+	if (is_stray(f, &n, &is_second) || is_leftover(f->vol->tree, key, r, v))
 		return true;
 	owner_find(f->vol->tree, v, &o);
 	damage_text(&o, "lost: ", "", line, sizeof line);
@@ -167,7 +164,7 @@ static int
 check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
 	struct fsck *f = cookie;
-	bool is_list = r->body == BODY_MANIFEST || r->body == BODY_PARTS;
+	uint64_t bytes = is_list(r) ? 0 : r->size_bytes;
 	struct rec_view v;
 	int e;
 
@@ -177,9 +174,9 @@ check_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	check_place(f, key, len);
 	if (is_lost(f, key, len, r, &v) || f->mode == FSCK_PREVIEW)
 		return 0;
-	e = is_list ? check_manifest(f, r) : verify_data(&f->vol->disk, f->r, &v, v.entries);
-	f->bytes += is_list ? 0 : r->size_bytes;
-	meter_add(f->rep->meter, is_list ? 0 : r->size_bytes);
+	e = is_list(r) ? check_manifest(f, r) : verify_data(&f->vol->disk, f->r, &v, v.entries);
+	f->bytes += bytes;
+	meter_add(f->rep->meter, bytes);
 	if (e < 0)
 		report_bad(f, key, &v, e);
 	return e == -ENOMEM ? e : 0;
@@ -191,7 +188,7 @@ add_bytes(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
 	uint64_t *bytes = cookie;
 
-	*bytes += r->body == BODY_MANIFEST || r->body == BODY_PARTS ? 0 : r->size_bytes;
+	*bytes += is_list(r) ? 0 : r->size_bytes;
 	return 0;
 }
 
@@ -209,26 +206,19 @@ check_all(struct fsck *f)
 
 /* Returns true if this disk has all bytes of a record, and of the parts and chunks that it names. */
 static bool
-is_whole(struct fsck *f, const uint8_t *key, size_t len, const struct rec *r)
+is_whole(struct fsck *f, const struct rec *r)
 {
-	const struct chunk_ref *ch = rec_entries(r);
 	struct rec_view v;
-	bool all = true;
+	bool all;
 
-	rec_view_of(r, key, len, &v);
-	if (disk_lost(&f->vol->disk, &v))
-		return false;
-	if (r->body != BODY_MANIFEST && r->body != BODY_PARTS)
+	rec_view_of(r, NULL, 0, &v);
+	all = !disk_lost(&f->vol->disk, &v);
+	if (all && !is_list(r))
 		return verify_data(&f->vol->disk, f->r, &v, v.entries) == 0;
-	if (check_manifest(f, r) < 0)
-		return false;
-	for (uint32_t i = 0; i < r->entry_nr && all; i++) {
-		uint8_t part[CHUNK_KEY_BYTES];
+	for (uint32_t i = 0; all && i < r->entry_nr; i++) {
+		const struct rec *entry = listed(f, r, i);
 
-		key_chunk(part, ch[i].id, ch[i].index);
-		if (r->body == BODY_PARTS)
-			part[0] = KEY_PART;
-		all = is_whole(f, part, sizeof part, tree_find(f->vol->tree, part, sizeof part));
+		all = entry && is_whole(f, entry);
 	}
 	return all;
 }
@@ -241,16 +231,14 @@ find_whole(struct fsck *f)
 	meter_step(f->rep->meter, METER_COPIES, f->rep->damage->nr);
 	for (struct damage *d = f->rep->damage->first; d; d = d->next, meter_add(f->rep->meter, 1)) {
 		uint8_t part[CHUNK_KEY_BYTES];
-		const uint8_t *key = d->is_part ? part : d->key;
-		size_t len = d->is_part ? sizeof part : d->len;
-		const struct rec *r = NULL;
+		const struct rec *r;
 
 		if (d->whole_on || strcmp(d->disk, f->rep->disk) == 0 || !key_has_two(d->key[0]))
 			continue;
 		r = d->is_part ? owner_part(f->vol->tree, d->key, d->len, part)
 			       : tree_find(f->vol->tree, d->key, d->len);
 		if (d->is_removal ? !r || r->version > d->version
-				  : r && r->version >= d->version && is_whole(f, key, len, r))
+				  : r && r->version >= d->version && is_whole(f, r))
 			d->whole_on = f->rep->disk;
 	}
 }
@@ -296,69 +284,58 @@ say_sums(struct fsck *f)
 		       d->name, (unsigned long long)f->strays, f->stray);
 }
 
-/* Opens the disk and goes through all of it.  1: something is dropped, or would be. */
+/* Goes through all of an open disk. */
 static int
-run_on(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mode, struct ring *r,
-       uint64_t *ret_bad)
+check_disk(const struct store_conf *conf, struct vol *vol, struct recover_report *rep, enum fsck_mode mode,
+	   struct ring *r, uint64_t *ret_bad)
 {
-	const struct disk_table *table = conf->disks.table;
-	struct extent_store *st = NULL;
-	char err[1200] = "";
-	struct fsck *f;
-	int e = extent_open_with(conf, r, rep, &st, err, sizeof err);
+	struct fsck f = { .vol = vol, .r = r, .rep = rep, .table = conf->disks.table, .mode = mode };
+	int e = 0;
 
-	*ret_bad = 0;
-	if (e < 0) {
-		report(rep, "%s", err);
-		if (rep->damage && mode != FSCK_FIND)
-			rep->damage->sums.refused++;
-		return e;
-	}
-	f = calloc(1, sizeof *f);
-	if (f) {
-		*f = (struct fsck){ .vol = st->vol, .r = r, .rep = rep, .table = table, .mode = mode };
-		if (table)
-			f->number = table_find(table, st->vol->disk.sb.disk_uuid);
-		if (mode == FSCK_FIND) {
-			find_whole(f);
-		} else {
-			e = check_all(f);
-			say_sums(f);
-		}
-		if (rep->damage && mode != FSCK_FIND)
-			rep->damage->sums.objects += f->objects - f->seconds;
-		meter_step(rep->meter, METER_WAITS, 0);
-		*ret_bad = f->bad;
-		rep->was_damaged |= f->lost != 0 || rep->lost_files != 0;
+	if (f.table)
+		f.number = table_find(f.table, vol->disk.sb.disk_uuid);
+	if (mode == FSCK_FIND) {
+		find_whole(&f);
 	} else {
-		e = -ENOMEM;
+		e = check_all(&f);
+		say_sums(&f);
+		if (rep->damage)
+			rep->damage->sums.objects += f.objects - f.seconds;
 	}
+	meter_step(rep->meter, METER_WAITS, 0);
+	*ret_bad = f.bad;
+	rep->was_damaged |= f.lost != 0 || rep->lost_files != 0;
 	/* Last: until then a start refuses, and this can be done again. */
-	if (e == 0 && mode == FSCK_REPAIR && (e = disk_mend_segments(&st->vol->disk, r)) < 0)
-		report(rep, "%s", st->vol->disk.why);
-	disk_release(&st->vol->disk, r);
-	free(f);
-	extent_free(st);
-	return e < 0 ? e : rep->was_damaged;
+	if (e == 0 && mode == FSCK_REPAIR && (e = disk_mend_segments(&vol->disk, r)) < 0)
+		report(rep, "%s", vol->disk.why);
+	return e;
 }
 
-/* Runs on a ring of its own. The kernel may let go of a closed file only when the thread enters the ring of the last operation
- * on that file again, or when this ring is freed; until then the file keeps its lock, and the next run would wait for it. */
+/* Opens the disk and goes through all of it.  1: something is dropped, or would be. Runs on a ring of its own: the kernel may let go of
+ * a closed file only when the thread enters the ring of the last operation on that file again, or when this ring is freed; until then
+ * the file keeps its lock, and the next run would wait for it. */
 static int
 run(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mode, uint64_t *ret_bad)
 {
-	char err[160];
-	struct ring *r;
+	struct extent_store *st = NULL;
+	char err[DISK_WHY_BYTES] = "";
+	struct ring *r = NULL;
 	int e = sync_ring(&r, err, sizeof err);
 
 	*ret_bad = 0;
-	if (e < 0) {
+	if (e == 0)
+		e = extent_open_with(conf, r, rep, &st, err, sizeof err);
+	if (e == 0) {
+		e = check_disk(conf, st->vol, rep, mode, r, ret_bad);
+		disk_release(&st->vol->disk, r);
+		extent_free(st);
+	} else {
 		report(rep, "%s", err);
-		return e;
+		if (r && rep->damage && mode != FSCK_FIND)
+			rep->damage->sums.refused++;
 	}
-	e = run_on(conf, rep, mode, r, ret_bad);
 	ring_free(r);
-	return e;
+	return e < 0 ? e : rep->was_damaged;
 }
 
 static void

@@ -75,8 +75,7 @@ has_bucket(const struct tree *t, const uint8_t *key, size_t len, const struct re
 	return b && model_is_of(r->version, b->version);
 }
 
-/* Returns the part to which a chunk belongs; NULL: the record is no chunk of a part, or the index lacks the part. */
-static const struct rec *
+const struct rec *
 part_of_chunk(const struct tree *t, const struct rec_view *v)
 {
 	return v->key[0] == KEY_CHUNK && v->owner_len && v->owner[0] == KEY_PART
@@ -170,12 +169,12 @@ owner_part(const struct tree *t, const uint8_t *owner_key, size_t len, uint8_t *
 }
 
 const struct rec *
-part_record(const struct tree *t, const struct chunk_ref *ref)
+ref_record(const struct tree *t, const struct chunk_ref *ref, enum key_type type)
 {
 	uint8_t key[CHUNK_KEY_BYTES];
 	const struct rec *r;
 
-	key_part(key, ref->id, ref->index);
+	disk_key_write(key, type, &(struct disk_key){ .id = ref->id, .number = ref->index });
 	r = tree_get(t, key, sizeof key);
 	return r && r->size_bytes == ref->len_bytes && r->crc64 == ref->crc64 ? r : NULL;
 }

@@ -22,6 +22,9 @@ const struct rec *bucket_of_key(const struct tree *t, const uint8_t *key, size_t
  * earlier one. r NULL: false. Called by a thread that reads the index. */
 bool has_bucket(const struct tree *t, const uint8_t *key, size_t len, const struct rec *r);
 
+/* Returns the part to which a chunk belongs; NULL: the record is no chunk of a part, or the index lacks the part. */
+const struct rec *part_of_chunk(const struct tree *t, const struct rec_view *v);
+
 /* The object, or the part of an upload in progress, to which a record belongs. */
 struct owner {
 	bool is_object, is_part; /* both false: the owner is unknown */
@@ -44,8 +47,8 @@ void owner_text(const struct owner *o, char *text, size_t cap);
 /* Finds the part of an owner in an index, and writes the part's key (CHUNK_KEY_BYTES). owner_key: key of a
  * struct owner. Returns NULL: the index lacks the part. */
 struct rec *owner_part(const struct tree *t, const uint8_t *owner_key, size_t len, uint8_t *ret_key);
-/* Returns the record of a part of an object; NULL: the index lacks the part, or has another one. The record is kept while the
- * object is pinned. Called by a thread that reads the index. */
-const struct rec *part_record(const struct tree *t, const struct chunk_ref *ref);
+/* Returns the record of a part of an object (KEY_PART), or of a chunk of a manifest (KEY_CHUNK); NULL: the index lacks it, or has
+ * another one. The record is kept while the object is pinned. Called by a thread that reads the index. */
+const struct rec *ref_record(const struct tree *t, const struct chunk_ref *ref, enum key_type type);
 
 #endif

@@ -44,11 +44,9 @@ static int
 read_crc_block(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *ext,
 	       uint64_t *crc_block)
 {
-	uint32_t nr = granules(v->size_bytes);
-	uint64_t all;
 	int e;
 
-	if (nr == 1) {
+	if (granules(v->size_bytes) == 1) {
 		crc_block[0] = v->crc64;
 		return 0;
 	}
@@ -56,24 +54,32 @@ read_crc_block(struct disk *d, struct ring *r, const struct rec_view *v, const u
 		     align_up(crc_block_bytes(v->size_bytes), FMT_ALIGN));
 	if (e < 0)
 		return e;
-	all = crc_block[0];
-	for (uint32_t i = 1; i < nr; i++) {
-		uint64_t len = i + 1 < nr ? STORE_GRANULE : v->size_bytes - (uint64_t)i * STORE_GRANULE;
-
-		all = crc64_nvme_combine(all, crc_block[i], len);
-	}
-	return all == v->crc64 ? 0 : -EBADMSG;
+	return crc_block_fits(crc_block, v->size_bytes, v->crc64) ? 0 : -EBADMSG;
 }
 
-static int
-check_granules(const uint8_t *buf, uint64_t len, const uint64_t *crc)
+bool
+crc_block_fits(const uint64_t *crc, uint64_t size_bytes, uint64_t crc64)
 {
-	for (; len; crc++) {
+	uint32_t nr = granules(size_bytes);
+	uint64_t all = crc[0];
+
+	for (uint32_t i = 1; i < nr; i++) {
+		uint64_t len = i + 1 < nr ? STORE_GRANULE : size_bytes - (uint64_t)i * STORE_GRANULE;
+
+		all = crc64_nvme_combine(all, crc[i], len);
+	}
+	return all == crc64;
+}
+
+int
+check_granules(const void *bytes, uint64_t len, const uint64_t *crc)
+{
+	for (const char *at = bytes; len; crc++) {
 		uint64_t n = len < STORE_GRANULE ? len : STORE_GRANULE;
 
-		if (crc64_nvme(0, buf, n) != *crc)
+		if (crc64_nvme(0, at, n) != *crc)
 			return -EBADMSG;
-		buf += n;
+		at += n;
 		len -= n;
 	}
 	return 0;

@@ -28,25 +28,19 @@ extent_open_put(struct store_port *sp, const struct store_look *l, struct store_
 {
 	struct store_obj *obj = container_of(op, struct store_obj, op);
 	struct put_int *pi = put_int(l->put);
-	struct obj_int *oi = obj_int(obj);
 	const struct rec_view *was = &pi->c.view;
 	struct rec_view v = *was;
+	struct rec *r;
 
 	check(l->put->is_started && pi->is_carried && !pi->is_committing && pi->writes == 0);
 	/* One of its own, as the cache of CRC blocks goes by it. */
 	v.version = atomic_fetch_add(&pi->vol->version, 1) + 1;
-	memset(oi, 0, sizeof *oi);
-	oi->rec = rec_new_apart(&v);
-	if (!oi->rec)
+	r = rec_new_apart(&v);
+	if (!r)
 		return -EAGAIN;
-	oi->mem = oi->rec;
-	oi->vol = pi->vol;
 	op->result = 0;
-	obj->size_bytes = v.size_bytes;
-	obj->version = v.version;
-	obj->crc64 = v.crc64;
-	obj->part_nr = 0;
-	obj->is_open = true;
+	obj_open(obj, pi->vol, r);
+	obj_int(obj)->mem = r;
 	*l->ret_args = (struct store_put_args){
 		.spec = { .key = key_of(pi),
 			  .upload_id =

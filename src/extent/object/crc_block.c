@@ -7,7 +7,6 @@
 #include "extent/object/read_int.h"
 
 #include "base/check.h"
-#include "base/crc64.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -62,20 +61,6 @@ forget(struct extent_port *p, struct crc_block *t)
 	t->state = CRC_BLOCK_EMPTY;
 }
 
-bool
-crc_block_fits(const uint64_t *crc, const struct rec *r)
-{
-	uint32_t nr = granules(r->size_bytes);
-	uint64_t all = crc[0];
-
-	for (uint32_t i = 1; i < nr; i++) {
-		uint64_t len = i + 1 < nr ? STORE_GRANULE : r->size_bytes - (uint64_t)i * STORE_GRANULE;
-
-		all = crc64_nvme_combine(all, crc[i], len);
-	}
-	return all == r->crc64;
-}
-
 static void
 on_loaded(struct xio *x)
 {
@@ -84,7 +69,7 @@ on_loaded(struct xio *x)
 	int error = x->error;
 	struct list waiters;
 
-	if (error == 0 && !crc_block_fits(t->crc, t->rec)) {
+	if (error == 0 && !crc_block_fits(t->crc, t->rec->size_bytes, t->crc64)) {
 		atomic_fetch_add_explicit(&x->d->stats.crc_errors, 1, memory_order_relaxed);
 		error = -EBADMSG;
 	}

@@ -136,7 +136,7 @@ extent_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store
 		oi->hint_off = oi->hint = 0;
 	for (; oi->hint < index; oi->hint++)
 		oi->hint_off += ref[oi->hint].len_bytes;
-	r = part_record(oi->vol->tree, &ref[index]);
+	r = ref_record(oi->vol->tree, &ref[index], KEY_PART);
 	if (!r)
 		return -EBADMSG;
 	*ret_part = part_of(r, ref[index].index, oi->hint_off);

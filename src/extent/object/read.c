@@ -21,25 +21,21 @@
 _Static_assert(sizeof(struct obj_int) <= STORE_PRIV_OBJ, "STORE_PRIV_OBJ is too small");
 _Static_assert(sizeof(struct read_int) <= STORE_PRIV_READ, "STORE_PRIV_READ is too small");
 
-/* Opens what has that record, which is published. */
-static int
-open_record(struct store_obj *obj, struct vol *vol, struct rec *r)
+void
+obj_open(struct store_obj *obj, struct vol *vol, struct rec *r)
 {
 	struct obj_int *oi = obj_int(obj);
 
-	memset(oi, 0, sizeof *oi);
-	oi->vol = vol;
+	*oi = (struct obj_int){ .vol = vol, .rec = r };
 	/* Before this thread's next quiescent point: whoever replaces it meanwhile waits for that, and then
 	 * sees the pin. */
-	pin_add(oi->vol->pins, &oi->pin, RULE_PIN_BYTES ? rec_pin_id(r) : r->version);
-	oi->rec = r;
+	pin_add(vol->pins, &oi->pin, RULE_PIN_BYTES ? rec_pin_id(r) : r->version);
 	obj->size_bytes = r->size_bytes;
 	obj->version = r->version;
 	obj->crc64 = r->crc64;
 	obj->meta = rec_meta(r);
 	obj->part_nr = r->body == BODY_PARTS ? r->entry_nr : 0;
 	obj->is_open = true;
-	return finish(&obj->op, 0);
 }
 
 int
@@ -61,7 +57,8 @@ extent_open(struct store_port *sp, const struct store_look *l, struct store_op *
 
 		return finish(&obj->op, tree_get(vol->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);
 	}
-	return open_record(obj, vol, r);
+	obj_open(obj, vol, r);
+	return finish(&obj->op, 0);
 }
 
 int
@@ -82,7 +79,9 @@ extent_open_part(struct store_port *sp, const struct store_look *l, struct store
 	if (e < 0)
 		return finish(&obj->op, e);
 	r = tree_get(vol->tree, key, (size_t)key_part(key, l->id, l->number));
-	return r ? open_record(obj, vol, r) : finish(&obj->op, -ENOENT);
+	if (r)
+		obj_open(obj, vol, r);
+	return finish(&obj->op, r ? 0 : -ENOENT);
 }
 
 void
@@ -156,7 +155,7 @@ find_chunk(const struct obj_int *oi, uint64_t *off)
 		uint32_t i = part_at(oi, *off, &begin);
 
 		*off -= begin;
-		r = part_record(oi->vol->tree, (const struct chunk_ref *)rec_entries(r) + i);
+		r = ref_record(oi->vol->tree, (const struct chunk_ref *)rec_entries(r) + i, KEY_PART);
 	}
 	return r ? chunk_at(r, off) : NULL;
 }
@@ -178,8 +177,8 @@ locate(const struct obj_int *oi, uint64_t off, const struct rec **ret_rec, uint6
 	if (!ch)
 		return -EBADMSG;
 	/* The chunk stays while its manifest is pinned, so its record may be kept beyond this turn. */
-	r = chunk_record(oi->vol, ch);
-	if (!r || off % STORE_GRANULE)
+	r = ref_record(oi->vol->tree, ch, KEY_CHUNK);
+	if (!r || r->body != BODY_EXTENTS || off % STORE_GRANULE)
 		return -EBADMSG;
 	*ret_rec = r;
 	*ret_off = off;
@@ -251,28 +250,20 @@ check_segment(struct read_int *ri)
 	const struct rec *r = ri->rec;
 	const char *mem = ri->buf->mem + ri->done + ri->rd->lead;
 	const uint64_t *crc = &r->crc64;
-	uint32_t g = (uint32_t)(ri->seg_off / STORE_GRANULE), left = ri->seg_len;
 
 	if (ri->has_tail) {
 		crc = (const uint64_t *)(const void *)(mem + align_up(ri->seg_len, FMT_ALIGN));
-		if (!crc_block_fits(crc, r)) {
+		if (!crc_block_fits(crc, r->size_bytes, r->crc64)) {
 			bad_bytes(ri, "the CRC block read");
 			return -EBADMSG;
 		}
 	} else if (ri->crc_block) {
 		crc = ri->crc_block->crc;
 	}
-	for (; left; g++) {
-		uint32_t n = left < STORE_GRANULE ? left : STORE_GRANULE;
-
-		if (crc64_nvme(0, mem, n) != crc[g]) {
-			bad_bytes(ri, "a granule read");
-			return -EBADMSG;
-		}
-		mem += n;
-		left -= n;
-	}
-	return 0;
+	if (check_granules(mem, ri->seg_len, crc + ri->seg_off / STORE_GRANULE) == 0)
+		return 0;
+	bad_bytes(ri, "a granule read");
+	return -EBADMSG;
 }
 
 static void

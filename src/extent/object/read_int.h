@@ -6,6 +6,7 @@
 
 #include "extent/object/object.h"
 #include "extent/log/parts.h"
+#include "extent/log/recover.h"
 
 /* States of a CRC block in memory. GOOD: the CRC block was verified against its record. The key of a CRC
  * block in the cache is the version and the checksum of its record; two records with different bytes never
@@ -62,15 +63,10 @@ obj_int(struct store_obj *obj)
 	return (struct obj_int *)obj->priv;
 }
 
-/* Returns the record of a chunk to which a manifest refers; NULL: the chunk does not exist, or its key has
- * the record of another chunk. Defined in whole.c. */
-const struct rec *chunk_record(const struct vol *vol, const struct chunk_ref *ref);
 /* Returns true if all chunks or parts to which a record refers exist. For an object made of parts, checks at
  * most `most` parts, beginning with part *at, and advances *at. Defined in whole.c. */
 bool rec_is_whole(const struct vol *vol, const struct rec *r, uint32_t *at, uint32_t most);
 
-/* Returns true if a CRC block belongs to the record r. */
-bool crc_block_fits(const uint64_t *crc, const struct rec *r);
 /* Takes a reference to the CRC block of ri->rec, and sets ri->crc_block. Returns 1 if the CRC block is in
  * memory; 0 if it is being loaded, and read_crc_block_done() follows; -EAGAIN if all CRC blocks are in use:
  * ri waits for a free one, and then begins its segment again. */
@@ -78,6 +74,9 @@ int crc_block_get(struct extent_port *p, struct read_int *ri);
 void crc_block_put(struct extent_port *p, struct crc_block *t);
 
 /* ---- read.c ---- */
+
+/* Opens a published record, or one in no index, of an object or a part, and pins it. */
+void obj_open(struct store_obj *obj, struct vol *vol, struct rec *r);
 
 /* Continues a read after the load of its CRC block has ended. error: -errno of the load; 0: the CRC block is
  * loaded. */

@@ -139,14 +139,8 @@ read_piece(struct send *sd)
 static void
 open_record(struct send *sd, struct extent_port *p, struct rec *r)
 {
-	struct obj_int *oi = obj_int(&sd->obj);
-
-	*oi = (struct obj_int){ .vol = p->vp.vol, .rec = r };
-	pin_add(oi->vol->pins, &oi->pin, rec_pin_id(r));
 	sd->obj.op.port = &p->base;
-	sd->obj.size_bytes = r->size_bytes;
-	sd->obj.part_nr = 0;
-	sd->obj.is_open = true;
+	obj_open(&sd->obj, p->vp.vol, r);
 }
 
 void

@@ -85,7 +85,7 @@ next_of_whole(struct send *sd)
 	const struct chunk_ref *ref = rec_entries(sd->whole);
 
 	for (int i = 0; sd->at < sd->whole->entry_nr; i++) {
-		const struct rec *r = part_record(sd->from->vp.vol->tree, &ref[sd->at]);
+		const struct rec *r = ref_record(source(sd), &ref[sd->at], KEY_PART);
 		struct store_part_ref *part = &sd->parts[sd->at];
 
 		if (!r) {
@@ -137,7 +137,7 @@ send_repair_parts(struct send *sd)
 	const struct chunk_ref *ref = rec_entries(sd->whole);
 
 	for (int i = 0; sd->at < sd->whole->entry_nr; i++) {
-		const struct rec *r = part_record(sd->from->vp.vol->tree, &ref[sd->at]);
+		const struct rec *r = ref_record(source(sd), &ref[sd->at], KEY_PART);
 		struct rec *there;
 
 		if (i == SEND_SLICE) {

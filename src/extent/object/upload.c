@@ -87,7 +87,7 @@ find_of_object(struct model_view *v, enum model_kind kind, uint32_t number, stru
 
 	while (po->ref < po->end && po->ref->index < number)
 		po->ref++;
-	r = po->ref < po->end && po->ref->index == number ? part_record(po->tree, po->ref) : NULL;
+	r = po->ref < po->end && po->ref->index == number ? ref_record(po->tree, po->ref, KEY_PART) : NULL;
 	if (r)
 		*ret_record = (struct model_record){ .version = r->version,
 						     .size_bytes = r->size_bytes,

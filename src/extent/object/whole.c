@@ -5,29 +5,16 @@
  */
 #include "extent/object/read_int.h"
 
-const struct rec *
-chunk_record(const struct vol *vol, const struct chunk_ref *ref)
-{
-	uint8_t key[CHUNK_KEY_BYTES];
-	const struct rec *r;
-
-	key_chunk(key, ref->id, ref->index);
-	r = tree_get(vol->tree, key, sizeof key);
-	return r && r->body == BODY_EXTENTS && r->size_bytes == ref->len_bytes && r->crc64 == ref->crc64
-		       ? r
-		       : NULL;
-}
-
+/* Returns true if everything to which a part, or an object that is not made of parts, refers exists. */
 static bool
 has_chunks(const struct vol *vol, const struct rec *r)
 {
 	const struct chunk_ref *ref = rec_entries(r);
+	bool has = true;
 
-	for (uint32_t i = 0; r->body == BODY_MANIFEST && i < r->entry_nr; i++) {
-		if (!chunk_record(vol, &ref[i]))
-			return false;
-	}
-	return true;
+	for (uint32_t i = 0; has && r->body == BODY_MANIFEST && i < r->entry_nr; i++)
+		has = ref_record(vol->tree, &ref[i], KEY_CHUNK) != NULL;
+	return has;
 }
 
 bool
@@ -38,7 +25,7 @@ rec_is_whole(const struct vol *vol, const struct rec *r, uint32_t *at, uint32_t 
 	if (r->body != BODY_PARTS)
 		return has_chunks(vol, r);
 	for (; *at < r->entry_nr && most; (*at)++, most--) {
-		const struct rec *part = part_record(vol->tree, &ref[*at]);
+		const struct rec *part = ref_record(vol->tree, &ref[*at], KEY_PART);
 
 		if (!part || !has_chunks(vol, part))
 			return false;
