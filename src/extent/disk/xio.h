@@ -87,8 +87,7 @@ struct sync_op;
 int sio_read(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint64_t off, void *buf,
 	     size_t len);
 /* Begins to read the first len bytes of an extent in the background. sio_read_end() waits for the end. */
-void sio_read_begin(struct disk *d, struct ring *r, struct sync_op *s, uint64_t ext, void *buf,
-		    size_t len);
+void sio_read_begin(struct disk *d, struct ring *r, struct sync_op *s, uint64_t ext, void *buf, size_t len);
 int sio_read_end(struct sync_op *s);
 int sio_write(struct disk *d, struct ring *r, const uint64_t *ext, uint32_t nr, uint64_t off, const void *buf,
 	      size_t len);

@@ -2,12 +2,14 @@
 /* Lists that are too long for their record; see map.h. */
 #include "extent/object/map.h"
 
+#include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "extent/object/port.h"
 #include "base/check.h"
 #include "base/crc64.h"
 
 #include <errno.h>
+#include <string.h>
 
 static void
 on_written(struct xio *x)
@@ -75,11 +77,46 @@ map_begin(struct map_out *m, struct extent_port *p, const void *entries, uint32_
 	return e;
 }
 
+static void
+on_map(struct map_out *m, int error)
+{
+	struct vol *vol = m->port->vp.vol;
+	struct commit *c = m->c;
+
+	m->is_failed = error && error != -EAGAIN && error != -ENOSPC;
+	if (m->is_failed)
+		disk_fail(&vol->disk, "writing data failed: %s", strerror(-error));
+	if (error) {
+		c->result = disk_failed(&vol->disk) ? -EROFS : error;
+		c->finished(c);
+		return;
+	}
+	/* The listed parts are flushed, because their commits have ended. */
+	if (RULE_PARTS_MAP_FLUSHED_FIRST)
+		c->flush_ticket = vol_flush_ticket(vol);
+	map_view(m, &c->view);
+	commit_submit(&m->port->vp, c);
+}
+
+int
+map_commit(struct map_out *m, struct extent_port *p, struct commit *c)
+{
+	int e;
+
+	if (c->view.entry_nr <= FMT_ENTRY_MAX) {
+		commit_submit(&p->vp, c);
+		return 0;
+	}
+	e = map_begin(m, p, c->view.entries, c->view.entry_nr * (uint32_t)sizeof(struct chunk_ref), on_map);
+	m->c = c;
+	return e < 0 ? e : 0;
+}
+
 void
 map_end(struct map_out *m, bool give_back)
 {
 	/* Of what waits in vain some was taken, and nothing was written there. */
-	if (m->ext_nr && (give_back || !m->is_on_disk))
+	if (m->ext_nr && ((give_back && !m->is_failed) || !m->is_on_disk))
 		disk_extents_free(&m->port->vp.vol->disk, m->ext, m->ext_nr);
 	sync_free(m->mem);
 	*m = (struct map_out){ 0 };

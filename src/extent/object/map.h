@@ -8,6 +8,7 @@
 #define GANTRY_EXTENT_OBJECT_MAP_H
 
 #include "extent/disk/xio.h"
+#include "extent/log/commit.h"
 #include "extent/log/rec_codec.h"
 #include "extent/object/space.h"
 
@@ -20,7 +21,10 @@ struct map_out {
 	uint64_t *ext;
 	uint32_t len_bytes, ext_nr, units, units_wanted;
 	uint64_t crc64;
-	bool is_on_disk; /* true: the write of the map was begun */
+	/* is_on_disk: the write of the map was begun; is_failed: the disk reported an error of the write, so the space is
+	 * not used again before a restart */
+	bool is_on_disk, is_failed;
+	struct commit *c; /* commit that waits for the map, of map_commit() */
 	void (*done)(struct map_out *m, int error);
 };
 
@@ -32,6 +36,10 @@ struct map_out {
  */
 int map_begin(struct map_out *m, struct extent_port *p, const void *entries, uint32_t len,
 	      void (*done)(struct map_out *m, int error));
+/* Submits the commit of an object made of parts, whose list is in c->view and stays there; of a list that is too long for
+ * the record, after a flush of the map m. Returns 0, and c->finished() runs later, with -EAGAIN, -ENOSPC or -EROFS
+ * in c->result if the map could not be written; or an error of map_begin(). */
+int map_commit(struct map_out *m, struct extent_port *p, struct commit *c);
 /* Frees the memory of a map, if there is one. give_back: true: frees the space of the map on the disk, too;
  * space that was not written yet is always freed. */
 void map_end(struct map_out *m, bool give_back);

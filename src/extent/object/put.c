@@ -73,25 +73,23 @@ copy_check_room(struct vol *vol, uint64_t size_bytes)
 	return -ENOSPC;
 }
 
-/* pi: the key is known, and for a part its upload's. */
+/* The keys are known, and for a part its upload's. */
 static int
-init(struct extent_port *p, struct store_put *put, struct put_int *pi, const struct store_key *k,
-     uint64_t size_bytes)
+init(struct extent_port *p, struct store_put *put, uint64_t size_bytes)
 {
+	struct put_int *pi = put_int(put);
+	bool has_writer = size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX);
 	int e;
 
-	key_bucket(pi->bucket_key, k->bucket, k->bucket_len);
-	pi->bucket_key_len = (uint16_t)(1 + k->bucket_len);
 	pi->vol = p->vp.vol;
 	pi->hold.has_two = key_has_two(pi->is_part ? pi->upload_key[0] : pi->key[0]);
 	e = early_check(p, pi->vol, size_bytes);
 	if (e == 0 && !pi->sent)
 		e = usage_reserve(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
 				  size_bytes, &pi->hold);
-	if (e == 0 && pi->sent && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX))
+	if (e == 0 && pi->sent == &pi->copy.ps && has_writer)
 		e = copy_check_room(pi->vol, size_bytes);
-	if (e == 0 && size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX) &&
-	    !writer_avail(p, pi->is_part ? 2 : 1))
+	if (e == 0 && has_writer && !writer_avail(p, pi->is_part ? 2 : 1))
 		e = -EAGAIN;
 	if (e < 0) {
 		usage_reserve_end(pi->vol, &pi->hold);
@@ -127,6 +125,7 @@ init_keys(struct extent_port *p, struct put_int *pi, const struct store_put_spec
 
 	if (len < 0)
 		return len;
+	pi->bucket_key_len = (uint16_t)key_bucket(pi->bucket_key, k->bucket, k->bucket_len);
 	/* The commit judges again. */
 	if (spec->is_copy && slots_own_key(p->vp.vol->slots, pi->key, (size_t)len))
 		return -EPERM;
@@ -148,14 +147,13 @@ extent_put_init(struct store_port *sp, struct store_put *put, const struct store
 
 	if (spec->is_copy)
 		pi->sent = &pi->copy.ps;
-	return e < 0 ? e : init(p, put, pi, &spec->key, spec->size_bytes);
+	return e < 0 ? e : init(p, put, spec->size_bytes);
 }
 
 int
 put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sent *ps)
 {
 	struct put_int *pi = init_none(p, put);
-	int e;
 
 	memcpy(pi->key, ps->key, ps->key_len);
 	pi->key_len = ps->key_len;
@@ -166,18 +164,8 @@ put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sen
 		pi->upload_key_len = ps->upload_key_len;
 		pi->is_part = true;
 	}
-	pi->vol = p->vp.vol;
 	pi->sent = ps;
-	e = early_check(p, pi->vol, ps->rec->size_bytes);
-	if (e < 0)
-		return e;
-	if (!writer_avail(p, pi->is_part ? 2 : 1))
-		return -EAGAIN;
-	pi->put = put;
-	pi->port = p;
-	pi->expect_bytes = ps->rec->size_bytes;
-	put->is_started = true;
-	return 0;
+	return init(p, put, ps->rec->size_bytes);
 }
 
 /* ---- pieces ---- */

@@ -38,14 +38,8 @@ repair_object(struct send *sd)
 		   rec_data_version(r) != rec_data_version(there)) {
 		send_finish(sd, -ESTALE);
 	} else if (r->body == BODY_PARTS) {
-		const struct chunk_ref *ref = rec_entries(r);
-
-		pin_add(sd->from->vp.vol->pins, &sd->pin, rec_pin_id(r));
-		sd->whole = r;
-		sd->at = 0;
-		send_set_id(sd, ref[0].id);
 		sd->pin_id = rec_pin_id(there);
-		send_repair_parts(sd);
+		send_parts(sd, r);
 	} else if (there->body == BODY_INLINE) {
 		/* The bytes are in the index, which is complete. */
 		send_uploads(sd);

@@ -79,8 +79,6 @@ struct commit *send_record(struct send *sd, enum commit_kind kind, enum rec_op o
 			   uint16_t key_len);
 /* Sets the bucket of a change. */
 void send_set_bucket(struct send *sd, struct commit *c);
-/* Submits sd->c. After success next() continues; after an error the transfer ends. */
-void send_submit(struct send *sd, void (*next)(struct send *sd));
 /* Removes the object from the target. */
 void send_remove_object(struct send *sd, void (*next)(struct send *sd));
 /* Makes the upload of sd->upload_key in the target, with a new version, which is later than the version of
@@ -126,9 +124,7 @@ void send_only_upload(struct send *sd);
 
 /* ---- send_parts.c ---- */
 
-/* Sends an object made of parts, which has the record r, and then the uploads. */
+/* Sends, or repairs in the target, an object made of parts, which has the record r, and then the uploads. */
 void send_parts(struct send *sd, struct rec *r);
-/* Repairs the parts of sd->whole in the target, from sd->at on, and then the uploads. */
-void send_repair_parts(struct send *sd);
 
 #endif

@@ -89,8 +89,9 @@ send_record(struct send *sd, enum commit_kind kind, enum rec_op op, const uint8_
 	return c;
 }
 
-void
-send_submit(struct send *sd, void (*next)(struct send *sd))
+/* Submits sd->c. After success next() continues; after an error the transfer ends. */
+static void
+submit(struct send *sd, void (*next)(struct send *sd))
 {
 	sd->next = next;
 	commit_submit(&sd->to->vp, &sd->c);
@@ -107,7 +108,7 @@ void
 send_remove_object(struct send *sd, void (*next)(struct send *sd))
 {
 	send_record(sd, COMMIT_DELETE, REC_DELETE, sd->key, sd->key_len);
-	send_submit(sd, next);
+	submit(sd, next);
 }
 
 void
@@ -125,7 +126,7 @@ send_make_upload(struct send *sd, const struct rec *r, void (*next)(struct send 
 		c->view.attrs = rec_attrs(r);
 		c->view.attrs_len = r->attrs_len;
 	}
-	send_submit(sd, next);
+	submit(sd, next);
 }
 
 void
@@ -138,7 +139,7 @@ send_abort_upload(struct send *sd, void (*next)(struct send *sd))
 	if (!c->job)
 		send_finish(sd, -EAGAIN);
 	else
-		send_submit(sd, next);
+		submit(sd, next);
 }
 
 void
@@ -152,7 +153,7 @@ send_attrs(struct send *sd, const struct rec *r, const struct rec *there, void (
 	c->want_version = there->version;
 	c->attrs = rec_attrs(r);
 	c->attrs_len = r->attrs_len;
-	send_submit(sd, next);
+	submit(sd, next);
 }
 
 void
@@ -162,7 +163,7 @@ send_remove_part(struct send *sd, void (*next)(struct send *sd))
 
 	c->upload_key = sd->upload_key;
 	c->upload_key_len = sd->upload_key_len;
-	send_submit(sd, next);
+	submit(sd, next);
 }
 
 /* ---- comparison ---- */

@@ -9,7 +9,6 @@
 #include "extent/object/map.h"
 #include "extent/object/object.h"
 
-#include "extent/disk/rules.h"
 #include "extent/log/decide.h"
 #include "extent/log/parts.h"
 
@@ -56,7 +55,6 @@ struct complete_int {
 	struct vol *vol;
 	struct chunk_ref *refs;
 	struct map_out map;
-	bool is_quarantined;  /* its write failed */
 	struct commit c, del; /* the object's record, and the removal of the upload's */
 	uint16_t key_len, upload_key_len;
 	uint8_t id[CHUNK_ID_BYTES];
@@ -114,48 +112,21 @@ was_done(struct complete_int *ci)
 }
 
 static void
-complete_done(struct complete_int *ci, int result)
+on_complete(struct commit *c)
 {
+	struct complete_int *ci = container_of(c, struct complete_int, c);
 	struct store_complete *sc = ci->sc;
+	int result = c->result;
 
-	map_end(&ci->map, result < 0 && result != -ECANCELED && !ci->is_quarantined);
+	sc->bad = c->bad;
+	sc->version = c->view.version;
+	map_end(&ci->map, result < 0 && result != -ECANCELED);
 	/* Somebody else completed it meanwhile: the same, perhaps. */
 	if (result == -ENOENT && was_done(ci))
 		result = 0;
 	complete_free(ci);
 	sc->op.result = result;
 	sc->op.done(&sc->op);
-}
-
-static void
-on_complete(struct commit *c)
-{
-	struct complete_int *ci = container_of(c, struct complete_int, c);
-
-	ci->sc->bad = c->bad;
-	ci->sc->version = c->view.version;
-	complete_done(ci, c->result);
-}
-
-static void
-on_map(struct map_out *m, int error)
-{
-	struct complete_int *ci = container_of(m, struct complete_int, map);
-
-	if (error == -EAGAIN || error == -ENOSPC) {
-		complete_done(ci, disk_failed(&ci->vol->disk) ? -EROFS : error);
-		return;
-	}
-	if (error) {
-		ci->is_quarantined = true;
-		disk_fail(&ci->vol->disk, "writing data failed: %s", strerror(-error));
-		complete_done(ci, -EROFS);
-		return;
-	}
-	if (RULE_PARTS_MAP_FLUSHED_FIRST)
-		ci->c.flush_ticket = vol_flush_ticket(ci->vol);
-	map_view(m, &ci->c.view);
-	commit_submit(&ci->port->vp, &ci->c);
 }
 
 /* Finds size and CRC of the object from the published parts. */
@@ -235,15 +206,10 @@ complete(struct complete_int *ci)
 		return finish(&sc->op, e);
 	}
 	prepare(ci);
-	if (sc->part_nr <= FMT_ENTRY_MAX) {
-		commit_submit(&ci->port->vp, &ci->c);
-		return 0;
-	}
-	/* More parts than a record names. */
-	e = map_begin(&ci->map, ci->port, ci->refs, sc->part_nr * (uint32_t)sizeof *ci->refs, on_map);
+	e = map_commit(&ci->map, ci->port, &ci->c);
 	if (e < 0)
 		complete_free(ci);
-	return e < 0 ? e : 0;
+	return e;
 }
 
 int
