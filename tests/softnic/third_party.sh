@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The distribution's own programs, unmodified, over the software NIC: every exported name at its version node,
 # ibv_devinfo, ibv_rc_pingpong, perftest over DC and RC, also by RDMA-CM, rping, and ucx_perftest.  Skipped for
-# sanitizer builds, which those cannot load.  A run has one of the two modes and half of the programs, the others with the next three
+# sanitizer builds, which those cannot load.  A run has one of the two modes and a quarter of the programs, the others with the next seven
 # commits: the number of commits says which.  MODES='thread inline' PART=0/1: all, as in long/third_party.
 set -eu
 cd "$(dirname "$0")/../.."
@@ -124,7 +124,7 @@ bench() { # PROGRAM MODE CONNECTION
 if [ -z "${MODES:-}" ]; then
 	turn=$(git rev-list --count HEAD 2>/dev/null) || turn=$(date +%j | sed 's/^0*//')
 	[ $((turn % 2)) = 0 ] && MODES=thread || MODES=inline
-	PART=${PART:-$((turn / 2 % 2))/2}
+	PART=${PART:-$((turn / 2 % 4))/4}
 fi
 PART=${PART:-0/1}
 echo "MODES='$MODES' PART=$PART"

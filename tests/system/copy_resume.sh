@@ -21,7 +21,7 @@ cd "$T" || exit 1
 export XDG_STATE_HOME=$T/state
 B=$URL_S3/bkt
 rc_of() { "$@" >say 2>&1; echo $?; }
-bytes pattern:5 90000007 >big
+bytes pattern:5 70000007 >big
 # A shell has its background ignore SIGINT.
 G=(env --default-signal=INT "$ROOT/scripts/with-softnic" -d 1 "$BUILD/gantry")
 # Lets gantry with these words run until a command succeeds, and stops it there: hold_when CONDITION WORDS...  The first three parts of 16 MiB

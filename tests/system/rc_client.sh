@@ -119,7 +119,7 @@ made() { metric gantry_rc_connects_total '"made"'; }
 many() {
 	for i in {1..64}; do echo "f$i"; done >list
 	mkdir -p from to
-	for i in {1..64}; do [ -e "from/f$i" ] || bytes "pattern:$i" $((i * 20001)) >"from/f$i"; done
+	for i in {1..64}; do [ -e "from/f$i" ] || bytes "pattern:$i" $((i * 5003)) >"from/f$i"; done
 	rm -f to/*
 	gantry --transport rc --require-rdma -q -j 16 -C from mput list "$URL_S3/bkt/m" || fail mput
 	gantry --transport rc --require-rdma -q -j 16 -C to mget list "$URL_S3/bkt/m" || fail mget

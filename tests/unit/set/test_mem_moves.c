@@ -440,9 +440,9 @@ cut_at(int kind, int moved, uint64_t changes)
 static void
 test_cut(void **state)
 {
-	for (uint64_t changes = 1; cut_at(DISK_DRAIN, 0, changes); changes += 1 + changes / 4)
+	for (uint64_t changes = 1; cut_at(DISK_DRAIN, 0, changes); changes += 1 + changes / 3)
 		;
-	for (uint64_t changes = 1; cut_at(DISK_ADD, 3, changes); changes += 1 + changes / 4)
+	for (uint64_t changes = 1; cut_at(DISK_ADD, 3, changes); changes += 1 + changes / 3)
 		;
 }
 
