@@ -420,12 +420,8 @@ on_gate_closed(struct call *c)
 	}
 	fault_point("bucket.shard_closed");
 	*generation(g) = (*generation(g) + 1) | GENERATION_CLOSED;
-	g->scan.object = g->name;
-	g->scan.prefix = "o";
 	g->scan.after[0] = 0;
-	g->scan.row = on_object;
-	g->scan.over = on_gate_looked;
-	scan_begin(c->port, &g->scan);
+	scan_begin(c->port, &g->scan, g->name, "o", 0, on_object, on_gate_looked);
 }
 
 /* Reads the generation of the shard. */

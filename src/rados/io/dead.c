@@ -292,7 +292,7 @@ read_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *ret_addrs
 	char key[16], val[GATEWAY_ADDRS_BYTES];
 	int e;
 
-	gateway_addrs_key(key, instance);
+	gateway_key(key, 'a', instance);
 	e = read_value(st, OBJECT_STORE, key, val, sizeof val);
 	return e < 0 ? e : gateway_addrs_decode(val, (size_t)e, ret_addrs);
 }
@@ -414,7 +414,7 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 	fault_point("dead.cleaned");
 	op = rados_create_write_op();
 	usage_forget(st, p.instance);
-	gateway_addrs_key(addrs_key, p.instance);
+	gateway_key(addrs_key, 'a', p.instance);
 	op_remove(op, key);
 	op_remove(op, addrs_key);
 	if (write_now(st->client[0].io[POOL_META], OBJECT_STORE, op) == 0)

@@ -182,15 +182,9 @@ gateway_is_gone(struct rstore *st, uint32_t instance)
 /* ---- rows ---- */
 
 void
-gateway_row_key(char key[16], uint32_t instance)
+gateway_key(char key[16], char kind, uint32_t instance)
 {
-	snprintf(key, 16, "i%010u", instance);
-}
-
-void
-gateway_addrs_key(char key[16], uint32_t instance)
-{
-	snprintf(key, 16, "a%010u", instance);
+	snprintf(key, 16, "%c%010u", kind, instance);
 }
 
 int
@@ -293,8 +287,8 @@ enter(struct rstore *st)
 			return e;
 		next = number + 1;
 		gateway_encode(gw->row, &row);
-		gateway_row_key(key, (uint32_t)number);
-		gateway_addrs_key(addrs_key, (uint32_t)number);
+		gateway_key(key, 'i', (uint32_t)number);
+		gateway_key(addrs_key, 'a', (uint32_t)number);
 		op = rados_create_write_op();
 		op_compare(op, "E", &row.epoch, 8);
 		op_compare(op, "N", &number, 8);
@@ -335,7 +329,7 @@ beat(struct rstore *st)
 	row.last = gw->next + ID_AHEAD;
 	pthread_mutex_unlock(&gw->id_lock);
 	gateway_encode(bytes, &row);
-	gateway_row_key(key, gw->instance);
+	gateway_key(key, 'i', gw->instance);
 	op = rados_create_write_op();
 	op_compare(op, key, gw->row, GATEWAY_ROW_BYTES);
 	op_set(op, key, bytes, sizeof bytes);
@@ -365,8 +359,8 @@ leave(struct rstore *st)
 	if (gw->first != gw->next || atomic_load(&gw->is_fenced))
 		return;
 	usage_forget(st, gw->instance);
-	gateway_row_key(key, gw->instance);
-	gateway_addrs_key(addrs_key, gw->instance);
+	gateway_key(key, 'i', gw->instance);
+	gateway_key(addrs_key, 'a', gw->instance);
 	op = rados_create_write_op();
 	op_compare(op, key, gw->row, GATEWAY_ROW_BYTES);
 	op_remove(op, key);
@@ -391,7 +385,7 @@ advance(struct rstore *st, const struct gateway_table *t)
 	op = rados_create_write_op();
 	op_compare(op, "E", &t->epoch, 8);
 	for (uint32_t i = 0; i < t->nr; i++) {
-		gateway_row_key(key, t->peers[i].instance);
+		gateway_key(key, 'i', t->peers[i].instance);
 		op_compare(op, key, t->peers[i].bytes, GATEWAY_ROW_BYTES);
 	}
 	op_set(op, "E", &next, 8);
@@ -406,8 +400,8 @@ declare_dead(struct rstore *st, const struct peer *p)
 	rados_write_op_t op = rados_create_write_op();
 	char key[16], dead[16];
 
-	gateway_row_key(key, p->instance);
-	snprintf(dead, sizeof dead, "x%010u", p->instance);
+	gateway_key(key, 'i', p->instance);
+	gateway_key(dead, 'x', p->instance);
 	op_compare(op, key, p->bytes, GATEWAY_ROW_BYTES);
 	op_remove(op, key);
 	op_set(op, dead, p->bytes, GATEWAY_ROW_BYTES);

@@ -373,17 +373,19 @@ struct scan {
 	rados_omap_iter_t iter;
 	int rv;
 	unsigned char more;
-	/* Set by the caller, who keeps object and prefix. */
 	const char *object, *prefix;
-	char after[OMAP_KEY_MAX]; /* the rows begin after this key; row() may set a higher one */
-	/* Number of rows that are wanted still, at most; one more is asked for, which shows whether there are others. */
+	char after
+		[OMAP_KEY_MAX]; /* the rows begin after this key, set by the caller; row() may set a higher one */
+	/* Number of rows that are wanted still, at most; one more is asked for, which shows whether there are others. row()
+	 * may set another number. */
 	uint32_t left;
-	row_fn row; /* its cookie is the scan */
-	/* Runs at the end: 0, -errno of a read, or the first other result of row(). */
+	row_fn row;
 	void (*over)(struct scan *s, int e);
 };
-/* Begins; over() runs later, always. */
-void scan_begin(struct rport *p, struct scan *s);
+/* Begins; the caller keeps object and prefix. The cookie of row() is the scan. over() runs later, always: e: 0, -errno of a
+ * read, or the first other result of row(). */
+void scan_begin(struct rport *p, struct scan *s, const char *object, const char *prefix, uint32_t left,
+		row_fn row, void (*over)(struct scan *s, int e));
 
 /* ---- shard.c: a change of the index ---- */
 
@@ -606,10 +608,9 @@ void gateway_fence(struct rstore *st);
 bool gateway_is_alive(struct rstore *st, uint32_t instance);
 /* Tells whether one of that number ran, and does not any more. */
 bool gateway_is_gone(struct rstore *st, uint32_t instance);
-/* Writes the key of a gateway's row. */
-void gateway_row_key(char key[16], uint32_t instance);
-/* Writes the key of what is beside it: the addresses of its connections. */
-void gateway_addrs_key(char key[16], uint32_t instance);
+/* Writes the key of a gateway's row in the table of gateways. kind: 'i': the row; 'a': the addresses of its connections;
+ * 'x': the row of a dead gateway. */
+void gateway_key(char key[16], char kind, uint32_t instance);
 int gateway_start(struct rstore *st, char *err, size_t err_len);
 void gateway_stop(struct rstore *st);
 

@@ -80,10 +80,16 @@ on_page(struct call *c)
 }
 
 void
-scan_begin(struct rport *p, struct scan *s)
+scan_begin(struct rport *p, struct scan *s, const char *object, const char *prefix, uint32_t left, row_fn row,
+	   void (*over)(struct scan *s, int e))
 {
-	check(s->object && s->prefix && s->row && s->over);
+	check(object && prefix && row && over);
 	s->call.port = p;
+	s->object = object;
+	s->prefix = prefix;
+	s->left = left;
+	s->row = row;
+	s->over = over;
 	next_page(s);
 }
 

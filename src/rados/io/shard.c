@@ -414,7 +414,7 @@ prove_alive(struct txn *t)
 		enqueue(t);
 		return;
 	}
-	gateway_row_key(key, t->port->st->gw.instance);
+	gateway_key(key, 'i', t->port->st->gw.instance);
 	read_for(t, OBJECT_STORE, row_read_op(&t->look, key), on_own_row);
 }
 
@@ -1076,7 +1076,7 @@ on_fate(struct call *c)
 		break;
 	case -ENODATA:
 		/* Others have added it to theirs, as they do when a gateway is dead; or it was damaged, and is repaired. */
-		gateway_row_key(key, c->port->st->gw.instance);
+		gateway_key(key, 'i', c->port->st->gw.instance);
 		read_row(b, OBJECT_STORE, key, on_alive);
 		break;
 	case -ETIMEDOUT:

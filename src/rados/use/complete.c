@@ -283,12 +283,7 @@ on_closed(struct txn *t)
 	}
 	fault_point(co->c ? "complete.closed" : "abort.closed");
 	key_part(co->prefix, co->id, 0);
-	co->scan.object = t->shard->name;
-	co->scan.prefix = co->prefix;
-	co->scan.left = UINT32_MAX;
-	co->scan.row = on_part;
-	co->scan.over = on_all_found;
-	scan_begin(t->port, &co->scan);
+	scan_begin(t->port, &co->scan, t->shard->name, co->prefix, UINT32_MAX, on_part, on_all_found);
 }
 
 /* -- the same completion, sent again -- */

@@ -212,15 +212,10 @@ start(struct rport *p, const char *object, char kind, struct store_list *ls)
 		return -ENOMEM;
 	l->ls = ls;
 	l->kind = kind;
-	l->scan.object = object;
-	l->scan.prefix = l->prefix;
-	l->scan.left = ls->max;
-	l->scan.row = take_entry;
-	l->scan.over = on_listed;
 	key_of(l->prefix, kind, ls->prefix, ls->prefix_len);
 	seek_first(l);
 	p->inflight++;
-	scan_begin(p, &l->scan);
+	scan_begin(p, &l->scan, object, l->prefix, ls->max, take_entry, on_listed);
 	return 0;
 }
 

@@ -48,7 +48,7 @@ struct rwrite {
 	struct store_write *w; /* NULL: no caller waits for the write */
 	struct rput *rp;
 	uint32_t nr, left;
-	uint64_t bytes; /* number of bytes of both writes */
+	int64_t bytes; /* number of bytes of both writes */
 	int result;
 	struct write_call {
 		struct call call;
@@ -81,32 +81,28 @@ is_too_much(const struct rstore *st)
 	return atomic_load_explicit(&st->unwritten_bytes, memory_order_relaxed) >= st->unwritten_max_bytes;
 }
 
+/* Adds to the number of bytes without an answer, or subtracts from it. */
 static void
-count_unwritten(struct rstore *st, uint64_t bytes)
+count_unwritten(struct rstore *st, int64_t bytes)
 {
-	atomic_fetch_add_explicit(&st->unwritten_bytes, bytes, memory_order_relaxed);
-}
+	uint64_t was = atomic_fetch_add_explicit(&st->unwritten_bytes, (uint64_t)bytes, memory_order_relaxed);
 
-static void
-count_written(struct rstore *st, uint64_t bytes)
-{
-	uint64_t was = atomic_fetch_sub_explicit(&st->unwritten_bytes, bytes, memory_order_relaxed);
-
-	check(was >= bytes);
+	check(bytes >= 0 || was >= (uint64_t)-bytes);
 }
 
 /* Returns the number of bytes that a PUT takes in addition to its data. */
-static uint64_t
+static int64_t
 own_bytes(const struct rput *rp)
 {
-	return sizeof *rp + trailer_bytes(rp->txn.port->st->gw.format.object_bytes) + rp->txn.object_len;
+	return (int64_t)sizeof *rp + trailer_bytes(rp->txn.port->st->gw.format.object_bytes) +
+	       rp->txn.object_len;
 }
 
 static void
 rput_free(struct rput *rp)
 {
 	check(rp->writes == 0);
-	count_written(rp->txn.port->st, own_bytes(rp));
+	count_unwritten(rp->txn.port->st, -own_bytes(rp));
 	quota_end(rp->txn.port->st->book, 0, &rp->hold);
 	txn_fini(&rp->txn);
 	free(rp->trailer);
@@ -296,7 +292,7 @@ on_written(struct call *c)
 	if (--rw->left)
 		return;
 	fault_point("put.data_written");
-	count_written(rp->txn.port->st, rw->bytes);
+	count_unwritten(rp->txn.port->st, -rw->bytes);
 	result = rw->result;
 	free(rw);
 	rp->writes--;

@@ -217,8 +217,7 @@ on_parts_looked(struct txn *t)
 		txn_op_end(t, t->result);
 		return;
 	}
-	po->scan.object = t->shard->name;
-	scan_begin(t->port, &po->scan);
+	scan_begin(t->port, &po->scan, t->shard->name, po->prefix, po->pl->max, give_entry, on_parts_given);
 }
 
 int
@@ -231,10 +230,6 @@ rstore_list_parts(struct store_port *sp, const struct store_look *l, struct stor
 	if (!po)
 		return -ENOMEM;
 	po->pl = pl;
-	po->scan.prefix = po->prefix;
-	po->scan.left = pl->max;
-	po->scan.row = give_entry;
-	po->scan.over = on_parts_given;
 	key_part(po->prefix, l->id, 0);
 	key_part(po->scan.after, l->id, pl->after);
 	return start(&po->txn, l->id, op, decide_parts, on_parts_looked);
