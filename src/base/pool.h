@@ -12,6 +12,7 @@ struct pool_free;
 
 struct pool {
 	unsigned char *mem;
+	void *room;   /* memory of the blocks, and some bytes before mem */
 	size_t bytes; /* size of a block in bytes */
 	int nr;       /* number of blocks */
 	int begun;    /* number of blocks that were ever taken: the first `begun` blocks of mem */
@@ -20,7 +21,7 @@ struct pool {
 	struct pool_free *free;
 };
 
-/* Makes a pool of nr blocks of `bytes` bytes. Zeroed memory is an empty pool, too. Returns 0 or -ENOMEM. */
+/* Makes a pool of nr blocks of `bytes` bytes. Blocks of a multiple of 4096 bytes are aligned to 4096. Zeroed memory is an empty pool, too. Returns 0 or -ENOMEM. */
 int pool_init(struct pool *p, size_t bytes, int nr);
 /* Frees the memory of a pool to which every block was returned. A pool that was never made is allowed. */
 void pool_fini(struct pool *p);
@@ -28,5 +29,11 @@ void pool_fini(struct pool *p);
 void *pool_get(struct pool *p);
 /* Returns a block to its pool. */
 void pool_put(struct pool *p, void *piece);
+/* Returns the number of free blocks. */
+static inline int
+pool_avail(const struct pool *p)
+{
+	return p->nr - p->used;
+}
 
 #endif

@@ -17,7 +17,7 @@
 static void
 port_free(struct extent_port *p)
 {
-	writers_fini(p);
+	pool_fini(&p->writers);
 	crc_blocks_fini(p);
 	free(p);
 }
@@ -97,7 +97,7 @@ extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct
 				   .timers = timers };
 	p->nr = -1;
 	list_init(&p->space_waiters);
-	e = writers_init(p);
+	e = pool_init(&p->writers, sizeof(struct chunk_writer), CHUNK_WRITERS_PER_PORT);
 	if (e == 0)
 		e = crc_blocks_init(p);
 	if (e < 0) {

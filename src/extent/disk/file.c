@@ -2,6 +2,8 @@
 /* Files, see file.h. */
 #include "extent/disk/file.h"
 
+#include "extent/disk/place.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -327,43 +329,19 @@ file_queue_depth(int fd)
 	return device_depth(dir, 8);
 }
 
-/* True when one of the comma separated options in text equals one of the NULL-terminated wanted. */
-static bool
-has_option(char *text, const char *const *wanted)
-{
-	char *save = NULL;
-
-	for (char *o = strtok_r(text, ",\n", &save); o; o = strtok_r(NULL, ",\n", &save)) {
-		for (int i = 0; wanted[i]; i++) {
-			if (strcmp(o, wanted[i]) == 0)
-				return true;
-		}
-	}
-	return false;
-}
-
-/* Looks the mount of that device up in /proc/self/mountinfo and asks for one of the options. */
+/* Returns true if a device is mounted with one of the options, of which the list ends with NULL. */
 static bool
 mount_has(dev_t dev, const char *const *wanted)
 {
-	FILE *f = fopen("/proc/self/mountinfo", "re");
-	char *line = NULL;
-	size_t cap = 0;
+	char *options = place_mount_options(dev), *save = NULL;
 	bool found = false;
 
-	if (!f)
-		return false;
-	while (!found && getline(&line, &cap, f) >= 0) {
-		unsigned maj, min;
-		char *sep = strstr(line, " - "), *opts;
-
-		if (!sep || sscanf(line, "%*d %*d %u:%u", &maj, &min) != 2 || makedev(maj, min) != dev)
-			continue;
-		opts = strrchr(sep, ' ');
-		found = opts && has_option(opts + 1, wanted);
+	for (char *o = options ? strtok_r(options, ",\n", &save) : NULL; o;
+	     o = strtok_r(NULL, ",\n", &save)) {
+		for (int i = 0; wanted[i]; i++)
+			found |= strcmp(o, wanted[i]) == 0;
 	}
-	free(line);
-	fclose(f);
+	free(options);
 	return found;
 }
 

@@ -2,7 +2,7 @@
 /* The place of a disk; see place.h. */
 #include "extent/disk/place.h"
 
-#include <errno.h>
+#include <libgen.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <stdint.h>
@@ -18,22 +18,6 @@
 #define RAM_DISK_MAJOR 1
 #define LEVELS_MAX 4 /* overlays and loop devices on one another */
 
-/* Cuts the last name off a path.  False: there is none. */
-static bool
-go_up(char *path)
-{
-	char *slash = strrchr(path, '/');
-
-	if (!slash || !slash[1]) {
-		if (!slash || slash == path)
-			return false;
-		*slash = 0;
-		return go_up(path);
-	}
-	slash[slash == path] = 0;
-	return true;
-}
-
 /* Resolves a path, also one whose end does not exist: a link that leads nowhere is followed once. */
 static bool
 resolve(const char *path, char real[PATH_MAX])
@@ -48,13 +32,11 @@ resolve(const char *path, char real[PATH_MAX])
 		to[n] = 0;
 	else
 		snprintf(to, sizeof to, "%s", path);
-	if (realpath(to, real))
-		return true;
-	while (go_up(to)) {
-		if (realpath(to, real))
-			return true;
+	for (char *at = to; !realpath(at, real); at = dirname(at)) {
+		if (strcmp(at, "/") == 0 || strcmp(at, ".") == 0)
+			return false;
 	}
-	return false;
+	return true;
 }
 
 bool
@@ -69,28 +51,39 @@ place_is_dev(const char *path)
 	       st.st_dev == dev.st_dev;
 }
 
-/* Finds the upper directory of an overlay, by its device. */
-static bool
-find_upper(dev_t dev, char upper[PATH_MAX])
+char *
+place_mount_options(dev_t dev)
 {
 	FILE *f = fopen("/proc/self/mountinfo", "re");
-	char *line = NULL;
+	char *line = NULL, *found = NULL;
 	size_t cap = 0;
-	bool found = false;
 
 	while (f && !found && getline(&line, &cap, f) >= 0) {
-		char *at = strstr(line, "upperdir=");
+		const char *sep = strstr(line, " - "), *options = sep ? strrchr(sep, ' ') : NULL;
 		unsigned maj, min;
 
-		if (!at || sscanf(line, "%*d %*d %u:%u", &maj, &min) != 2 || makedev(maj, min) != dev)
-			continue;
-		at += strlen("upperdir=");
-		at[strcspn(at, ",\n")] = 0;
-		found = snprintf(upper, PATH_MAX, "%s", at) < PATH_MAX;
+		if (options && sscanf(line, "%*d %*d %u:%u", &maj, &min) == 2 && makedev(maj, min) == dev)
+			found = strdup(options + 1);
 	}
 	free(line);
 	if (f)
 		fclose(f);
+	return found;
+}
+
+/* Finds the upper directory of an overlay, by its device. */
+static bool
+find_upper(dev_t dev, char upper[PATH_MAX])
+{
+	char *options = place_mount_options(dev), *at = options ? strstr(options, "upperdir=") : NULL;
+	bool found = false;
+
+	if (at) {
+		at += strlen("upperdir=");
+		at[strcspn(at, ",\n")] = 0;
+		found = snprintf(upper, PATH_MAX, "%s", at) < PATH_MAX;
+	}
+	free(options);
 	return found;
 }
 

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 /* Returns true if a path leads below /dev and is not a device: then the device is absent, and no store is
  * made there. Returns false for a directory on a separate file system, such as /dev/shm. */
@@ -16,5 +17,9 @@ bool place_is_dev(const char *path);
  * disk, and a loop device whose file is in memory. For a path that does not exist the nearest existing
  * directory is checked. */
 bool place_is_memory(const char *path, char *why, size_t why_len);
+
+/* Returns the options of the file system of a device, with commas between them, from the list of mounts; to be freed with
+ * free(). NULL: the device is not mounted, or the list cannot be read. */
+char *place_mount_options(dev_t dev);
 
 #endif

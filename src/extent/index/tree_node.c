@@ -135,23 +135,16 @@ add_entry(struct tree_node *n, unsigned pos, const char *head, size_t head_len, 
 	memcpy(e + head_len, tail, tail_len);
 }
 
-static void
-set_prefix(struct tree_node *n, const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	n->prefix_len = (uint16_t)(a_len + b_len);
-	n->heap = n->prefix_len;
-	memcpy((char *)n + n->cap - n->prefix_len, a, a_len);
-	memcpy((char *)n + n->cap - b_len, b, b_len);
-}
-
 /* A copy of n with room for `bytes` in all, without dead bytes. */
 static struct tree_node *
 copy(struct tree *t, const struct tree_node *n, unsigned bytes)
 {
 	struct tree_node *c = node_alloc(t, bytes, n->level);
 
+	c->prefix_len = n->prefix_len;
 	if (n->dead) {
-		set_prefix(c, node_prefix(n), n->prefix_len, "", 0);
+		c->heap = c->prefix_len;
+		memcpy((char *)c + c->cap - c->prefix_len, node_prefix(n), c->prefix_len);
 		for (unsigned i = 0; i < n->nr; i++) {
 			unsigned len;
 			const char *suffix = node_suffix(n, i, &len);
@@ -162,7 +155,6 @@ copy(struct tree *t, const struct tree_node *n, unsigned bytes)
 	}
 	c->nr = n->nr;
 	c->heap = n->heap;
-	c->prefix_len = n->prefix_len;
 	memcpy(c->slot, n->slot, n->nr * sizeof n->slot[0]);
 	memcpy((char *)c + c->cap - c->heap, (const char *)n + n->cap - n->heap, n->heap);
 	return c;

@@ -33,52 +33,48 @@ extent_bucket_head(struct store_port *sp, const struct store_look *l, struct sto
 	return finish(op, 0);
 }
 
+/* Returns the record of a key in the state of a cursor; NULL: there is none. */
+static const struct rec *
+find(struct tree_cursor *c, const uint8_t *key, int len)
+{
+	return tree_seek(c, key, (size_t)len, false) && c->key_len == len &&
+			       memcmp(c->key, key, (size_t)len) == 0
+		       ? c->rec
+		       : NULL;
+}
+
 int
 extent_bucket_get_attrs(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct store_stat *st = container_of(op, struct store_stat, op);
-	struct extent_port *p = extent_port(sp);
+	const struct tree *t = extent_port(sp)->vp.vol->tree;
 	uint8_t bucket[1 + STORE_BUCKET_MAX], key[1 + STORE_BUCKET_MAX + 2];
 	int bucket_len = key_bucket(bucket, l->key.bucket, l->key.bucket_len);
-	uint32_t total = 0;
-	const struct rec *b = NULL;
-	const struct tree *t;
+	const struct rec *b, *r;
 	struct tree_cursor c;
-	size_t key_len;
 
-	if (bucket_len < 0)
-		return finish(op, -ENXIO);
-	st->version = 0;
-	st->max = usage_bound_of(NULL);
-	t = p->vp.vol->tree;
 	/* All of it in one state of the index. */
 	tree_cursor_init(&c, t, tree_root(t));
-	if (tree_seek(&c, bucket, (size_t)bucket_len, false) && c.key_len == bucket_len &&
-	    memcmp(c.key, bucket, (size_t)bucket_len) == 0)
-		b = c.rec;
+	b = bucket_len < 0 ? NULL : find(&c, bucket, bucket_len);
 	if (!b)
 		return finish(op, -ENXIO);
 	st->ctime_ns = b->mtime_ns;
-	key_len = (size_t)key_battrs(key, bucket, (size_t)bucket_len, 0);
-	for (bool there = tree_seek(&c, key, key_len, false); there; there = tree_next(&c)) {
-		const struct rec *r = c.rec;
-
-		if (c.key_len != key_len || memcmp(c.key, key, key_len - 1) != 0 ||
-		    (uint8_t)c.key[key_len - 1] > '0' + BATTRS_QUOTA)
-			break;
-		if (!model_is_of(r->version, b->version))
+	st->version = st->attrs_len = 0;
+	st->max = usage_bound_of(NULL);
+	for (uint32_t i = 0; i <= BATTRS_QUOTA; i++) {
+		r = find(&c, key, key_battrs(key, bucket, (size_t)bucket_len, i));
+		if (!r || !model_is_of(r->version, b->version))
 			continue;
-		if (c.key[key_len - 1] == '0' + BATTRS_QUOTA) {
+		if (i == BATTRS_QUOTA) {
 			st->max = usage_bound_of(r);
 			break;
 		}
-		if (c.key[key_len - 1] == '0')
+		if (i == 0)
 			st->version = r->version;
-		if (total < l->cap)
-			memcpy((char *)l->attrs + total, rec_attrs(r),
-			       r->attrs_len < l->cap - total ? r->attrs_len : l->cap - total);
-		total += r->attrs_len;
+		if (st->attrs_len < l->cap)
+			memcpy((char *)l->attrs + st->attrs_len, rec_attrs(r),
+			       r->attrs_len < l->cap - st->attrs_len ? r->attrs_len : l->cap - st->attrs_len);
+		st->attrs_len += r->attrs_len;
 	}
-	st->attrs_len = total;
 	return finish(op, 0);
 }

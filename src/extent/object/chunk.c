@@ -15,57 +15,22 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #define GUESS_UNITS_MAX 1024u /* taken ahead when the size is not known */
-
-/* Address space for the most there can be; memory only where it was used. */
-int
-writers_init(struct extent_port *p)
-{
-	p->writer_mem = mmap(NULL, CHUNK_WRITERS_PER_PORT * sizeof *p->writer_mem, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (p->writer_mem == MAP_FAILED) {
-		p->writer_mem = NULL;
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-void
-writers_fini(struct extent_port *p)
-{
-	if (p->writer_mem)
-		munmap(p->writer_mem, CHUNK_WRITERS_PER_PORT * sizeof(struct chunk_writer));
-}
 
 struct chunk_writer *
 writer_get(struct extent_port *p, struct put_int *put)
 {
-	struct chunk_writer *w = p->writers_free;
+	struct chunk_writer *w = pool_get(&p->writers);
 
-	if (!w && p->writers_begun == CHUNK_WRITERS_PER_PORT)
+	if (!w)
 		return NULL;
-	if (w)
-		p->writers_free = w->next;
-	else
-		w = &p->writer_mem[p->writers_begun++];
 	/* Not the two arrays: they are large, and written before they are read. */
 	memset(w, 0, offsetof(struct chunk_writer, granule));
 	w->port = p;
 	w->vol = p->vp.vol;
 	w->put = put;
 	return w;
-}
-
-bool
-writer_avail(const struct extent_port *p, unsigned nr)
-{
-	const struct chunk_writer *w = p->writers_free;
-
-	for (; w && nr; w = w->next)
-		nr--;
-	return nr <= CHUNK_WRITERS_PER_PORT - p->writers_begun;
 }
 
 uint64_t
@@ -380,6 +345,5 @@ writer_put(struct chunk_writer *w, bool give_back)
 	if (give_back)
 		disk_extents_free(&w->vol->disk, w->ext, w->ext_nr);
 	map_end(&w->map, give_back);
-	w->next = p->writers_free;
-	p->writers_free = w;
+	pool_put(&p->writers, w);
 }

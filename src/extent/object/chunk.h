@@ -16,8 +16,7 @@ struct put_int;
 /* Largest number of extents of a writer: one for each unit of a full chunk, and 64 more. */
 #define WRITER_EXTENTS (FMT_CHUNK_BYTES / FMT_UNIT_BYTES + 64)
 struct chunk_writer {
-	/* link in the list of free writers, or of the PUT's chunks that are being committed */
-	struct chunk_writer *next;
+	struct chunk_writer *next; /* link in the list of the PUT's chunks that are being committed */
 	struct extent_port *port;
 	struct vol *vol;
 	struct put_int *put;     /* PUT that owns the writer; NULL: the PUT was aborted */
@@ -43,14 +42,8 @@ struct chunk_writer {
 	_Alignas(FMT_ALIGN) uint64_t ext[WRITER_EXTENTS];
 };
 
-/* Allocates the port's pool of writers. Returns 0 or -ENOMEM. */
-int writers_init(struct extent_port *p);
-/* Frees the port's pool of writers. */
-void writers_fini(struct extent_port *p);
 /* Takes a writer from the pool. Returns NULL if all writers are in use. */
 struct chunk_writer *writer_get(struct extent_port *p, struct put_int *put);
-/* Returns true if at least nr writers are free. */
-bool writer_avail(const struct extent_port *p, unsigned nr);
 /* Adds len bytes at mem to the checksums and sizes, without writing them. Returns the CRC of the bytes. The
  * bytes must fit into the chunk. */
 uint64_t writer_take(struct chunk_writer *w, const void *mem, uint32_t len);

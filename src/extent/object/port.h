@@ -8,6 +8,7 @@
 
 #include "base/list.h"
 #include "base/mailbox.h"
+#include "base/pool.h"
 #include "extent/log/vol.h"
 #include "store/ops.h"
 
@@ -16,7 +17,6 @@
 #define CHUNK_WRITERS_PER_PORT 512
 #define CRC_BLOCKS_PER_PORT 256u
 
-struct chunk_writer;
 struct crc_block;
 struct extent_store;
 
@@ -34,9 +34,7 @@ struct extent_port {
 	uint64_t space_freed;      /* value of disk.freed_nr at the last attempt to continue the waiting
 	                            * operations */
 	void *crc_block_mem;
-	struct chunk_writer *writer_mem, *writers_free;
-	unsigned writers_begun; /* number of writers, from the beginning of writer_mem, that were in use at
-	                         * some time; the others take only address space */
+	struct pool writers; /* blocks of struct chunk_writer */
 	struct crc_block *crc_blocks;
 	struct crc_block *crc_block_hash[CRC_BLOCKS_PER_PORT];
 	struct list crc_block_lru;     /* list of unused CRC blocks, the oldest first */

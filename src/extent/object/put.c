@@ -89,7 +89,7 @@ init(struct extent_port *p, struct store_put *put, uint64_t size_bytes)
 				  size_bytes, &pi->hold);
 	if (e == 0 && pi->sent == &pi->copy.ps && has_writer)
 		e = copy_check_room(pi->vol, size_bytes);
-	if (e == 0 && has_writer && !writer_avail(p, pi->is_part ? 2 : 1))
+	if (e == 0 && has_writer && pool_avail(&p->writers) < (pi->is_part ? 2 : 1))
 		e = -EAGAIN;
 	if (e < 0) {
 		usage_reserve_end(pi->vol, &pi->hold);
@@ -186,11 +186,11 @@ next_writer(struct put_int *pi)
 }
 
 /* How many writers these bytes may take from the pool. */
-static unsigned
+static int
 writers_needed(const struct put_int *pi, uint32_t len)
 {
 	uint64_t in_chunk = pi->cw ? pi->cw->size_bytes : 0;
-	unsigned nr = !pi->cw || in_chunk == FMT_CHUNK_BYTES;
+	int nr = !pi->cw || in_chunk == FMT_CHUNK_BYTES;
 
 	if (in_chunk == FMT_CHUNK_BYTES)
 		in_chunk = 0;
@@ -244,7 +244,7 @@ check_piece(const struct put_int *pi, const struct buf *buf, uint32_t len, bool 
 		return -EINVAL;
 	if (pi->put->size_bytes / FMT_CHUNK_BYTES >= PUT_CHUNKS_MAX - 1)
 		return -EFBIG;
-	return writer_avail(pi->port, writers_needed(pi, len)) ? 0 : -EAGAIN;
+	return pool_avail(&pi->port->writers) < writers_needed(pi, len) ? -EAGAIN : 0;
 }
 
 int
@@ -351,7 +351,7 @@ commit_small_part(struct put_int *pi, const struct store_commit *sc)
 	struct store_put *put = pi->put;
 	int e;
 
-	if (!writer_avail(pi->port, 2))
+	if (pool_avail(&pi->port->writers) < 2)
 		return -EAGAIN;
 	next_writer(pi);
 	put->crc64 = writer_take(pi->cw, pi->inline_data, sc->inline_len);

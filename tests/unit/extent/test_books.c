@@ -56,10 +56,7 @@ books(void)
 	struct alloc_stats as;
 	unsigned dead = 0;
 
-	/* Those that were never in use are free, and not in the list. */
-	b.writers = CHUNK_WRITERS_PER_PORT - extent_port(l.p)->writers_begun;
-	for (struct chunk_writer *w = extent_port(l.p)->writers_free; w; w = w->next)
-		b.writers++;
+	b.writers = (unsigned)pool_avail(&extent_port(l.p)->writers);
 	alloc_stats(vol->disk.alloc, &as);
 	b.units = as.free + as.leased;
 	b.bytes = vol->tree->arena.bytes_used;
@@ -285,10 +282,10 @@ test_commit_on_failed(void **state)
 		reopen();
 		assert_int_equal(settled().writers, CHUNK_WRITERS_PER_PORT);
 		/* A start does not touch their memory, nor does one PUT that of more than it has chunks. */
-		assert_int_equal(extent_port(l.p)->writers_begun, 0);
+		assert_int_equal(extent_port(l.p)->writers.begun, 0);
 		assert_int_equal(put_whole("z", NULL, 2 * MIB), 0);
 		assert_int_equal(put_whole("z", NULL, 2 * MIB), 0);
-		assert_int_equal(extent_port(l.p)->writers_begun, 1);
+		assert_int_equal(extent_port(l.p)->writers.begun, 1);
 	}
 }
 
