@@ -115,27 +115,37 @@ init_none(struct extent_port *p, struct store_put *put)
 	return pi;
 }
 
-/* Sets the keys of a PUT, and checks bucket, upload and, for a secondary copy, the assignment of the key. */
+/* Sets the keys of a PUT. Returns 0 or an error of the names. */
 static int
-init_keys(struct extent_port *p, struct put_int *pi, const struct store_put_spec *spec)
+set_keys(struct put_int *pi, const struct store_put_spec *spec)
 {
 	const struct store_key *k = &spec->key;
 	int len = key_object(pi->key, k);
-	const struct rec *r;
 
 	if (len < 0)
 		return len;
-	pi->bucket_key_len = (uint16_t)key_bucket(pi->bucket_key, k->bucket, k->bucket_len);
-	/* The commit judges again. */
-	if (spec->is_copy && slots_own_key(p->vp.vol->slots, pi->key, (size_t)len))
-		return -EPERM;
 	pi->key_len = (uint16_t)len;
+	pi->bucket_key_len = (uint16_t)key_bucket(pi->bucket_key, k->bucket, k->bucket_len);
 	if (!spec->upload_id)
-		return bucket_find(p, k->bucket, k->bucket_len) ? 0 : -ENXIO;
+		return 0;
 	pi->is_part = true;
 	pi->upload_key_len = (uint16_t)key_upload(pi->upload_key, k, spec->upload_id);
 	pi->key_len = (uint16_t)key_part(pi->key, spec->upload_id, spec->part_number);
-	return upload_find(p->vp.vol, pi->upload_key, pi->upload_key_len, &r);
+	return 0;
+}
+
+/* Checks bucket, upload and, for a secondary copy, the assignment of the key. The commit judges again. */
+static int
+check_place(struct vol *vol, const struct put_int *pi, const struct store_put_spec *spec)
+{
+	const uint8_t *key = pi->is_part ? pi->upload_key : pi->key;
+	const struct rec *r;
+
+	if (spec->is_copy && slots_own_key(vol->slots, key, pi->is_part ? pi->upload_key_len : pi->key_len))
+		return -EPERM;
+	if (pi->is_part)
+		return upload_find(vol, pi->upload_key, pi->upload_key_len, &r);
+	return tree_get(vol->tree, pi->bucket_key, pi->bucket_key_len) ? 0 : -ENXIO;
 }
 
 int
@@ -143,29 +153,24 @@ extent_put_init(struct store_port *sp, struct store_put *put, const struct store
 {
 	struct extent_port *p = extent_port(sp);
 	struct put_int *pi = init_none(p, put);
-	int e = init_keys(p, pi, spec);
+	int e = set_keys(pi, spec);
 
+	if (e == 0)
+		e = check_place(p->vp.vol, pi, spec);
 	if (spec->is_copy)
 		pi->sent = &pi->copy.ps;
 	return e < 0 ? e : init(p, put, spec->size_bytes);
 }
 
 int
-put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sent *ps)
+put_init_sent(struct extent_port *p, struct store_put *put, const struct store_put_spec *spec,
+	      const struct put_sent *ps)
 {
 	struct put_int *pi = init_none(p, put);
+	int e = set_keys(pi, spec);
 
-	memcpy(pi->key, ps->key, ps->key_len);
-	pi->key_len = ps->key_len;
-	memcpy(pi->bucket_key, ps->bucket_key, ps->bucket_key_len);
-	pi->bucket_key_len = ps->bucket_key_len;
-	if (ps->upload_key) {
-		memcpy(pi->upload_key, ps->upload_key, ps->upload_key_len);
-		pi->upload_key_len = ps->upload_key_len;
-		pi->is_part = true;
-	}
 	pi->sent = ps;
-	return init(p, put, ps->rec->size_bytes);
+	return e < 0 ? e : init(p, put, spec->size_bytes);
 }
 
 /* ---- pieces ---- */

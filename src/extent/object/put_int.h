@@ -33,13 +33,8 @@ struct write_int {
 	struct xio x;
 };
 
-/* An object or a part that is copied from another disk, with its keys. The caller owns the memory of keys and
- * record, and keeps it until the PUT has ended. */
+/* The record of an object or a part that is copied from another disk. */
 struct put_sent {
-	/* key: key in the index; upload_key: for a part, key of its upload; NULL: the copy is of an object;
-	 * bucket_key: key of the bucket */
-	const uint8_t *key, *upload_key, *bucket_key;
-	uint16_t key_len, upload_key_len, bucket_key_len;
 	const struct rec *rec; /* record at the source, pinned */
 	struct commit_sent sent;
 };
@@ -95,9 +90,10 @@ put_int(struct store_put *put)
 
 /* ---- put.c ---- */
 
-/* Begins a PUT of an object or part that is copied from another disk. Quotas are not applied. Returns 0, or
- * an error of store_put_init(). */
-int put_init_sent(struct extent_port *p, struct store_put *put, const struct put_sent *ps);
+/* Begins a PUT of an object or part that is copied from another disk. Quotas are not applied, and the commit alone checks
+ * bucket and upload. The caller keeps *ps until the PUT has ended. Returns 0, or an error of store_put_init(). */
+int put_init_sent(struct extent_port *p, struct store_put *put, const struct store_put_spec *spec,
+		  const struct put_sent *ps);
 /* Returns the fields of a record that are kept when it is copied to another disk. */
 static inline struct commit_sent
 put_sent_of(const struct rec *r)

@@ -146,22 +146,19 @@ open_record(struct send *sd, struct extent_port *p, struct rec *r)
 void
 send_bytes(struct send *sd, struct rec *r, bool is_part, void (*next)(struct send *sd))
 {
+	const struct store_put_spec spec = { .key = sd->s->key,
+					     .upload_id = is_part ? sd->id : NULL,
+					     .part_number = is_part ? key_index(sd->part_key) : 0,
+					     .size_bytes = r->size_bytes };
 	int e;
 
 	sd->next = next;
 	sd->is_checking = false;
 	open_record(sd, sd->from, r);
-	sd->ps = (struct put_sent){ .key = is_part ? sd->part_key : sd->key,
-				    .key_len = is_part ? CHUNK_KEY_BYTES : sd->key_len,
-				    .upload_key = is_part ? sd->upload_key : NULL,
-				    .upload_key_len = is_part ? sd->upload_key_len : 0,
-				    .bucket_key = sd->bucket_key,
-				    .bucket_key_len = sd->bucket_key_len,
-				    .rec = r,
-				    .sent = put_sent_of(r) };
+	sd->ps = (struct put_sent){ .rec = r, .sent = put_sent_of(r) };
 	sd->ps.sent.is_repair = sd->s->is_repair;
 	sd->ps.sent.pin_id = sd->pin_id;
-	e = put_init_sent(sd->to, &sd->put, &sd->ps);
+	e = put_init_sent(sd->to, &sd->put, &spec, &sd->ps);
 	if (e < 0) {
 		bytes_over(sd, send_error(sd, e));
 		return;

@@ -32,23 +32,22 @@ struct send {
 	struct map_out map;
 	/* id of the upload, or of the upload by which the object was made */
 	uint8_t id[CHUNK_ID_BYTES];
-	uint32_t at;             /* index in the object, or number in the upload, of the next part */
-	bool has_id;             /* for uploads: true: `id` is an upload that was found */
-	bool is_checking;        /* for a repair: true: the bytes in the target are being read */
-	bool is_part;            /* for a repair: true: a part is being read; false: the object */
-	uint64_t version;        /* for a repair: version of the record that is being read */
-	uint64_t pin_id;         /* pin that readers of the object made of parts hold; 0: none */
-	struct store_obj obj;    /* record whose bytes are being read */
-	struct store_read rd;    /* read of a piece */
-	struct store_put put;    /* PUT of the bytes in the target */
-	struct store_write w;    /* write of a piece */
-	struct put_sent ps;      /* keys and record of the PUT */
-	uint64_t off;            /* offset in bytes of the current piece */
-	uint32_t len;            /* length in bytes of the current piece */
-	struct pin record_pin;   /* for a commit without bytes: pin on the record of the source */
-	struct commit_sent sent; /* for a commit without bytes: kept fields of the record of the source */
-	struct commit c;         /* commit without bytes */
-	struct commit del;       /* removal of the upload in the same change as `c` */
+	uint32_t at;           /* index in the object, or number in the upload, of the next part */
+	bool has_id;           /* for uploads: true: `id` is an upload that was found */
+	bool is_checking;      /* for a repair: true: the bytes in the target are being read */
+	bool is_part;          /* for a repair: true: a part is being read; false: the object */
+	uint64_t version;      /* for a repair: version of the record that is being read */
+	uint64_t pin_id;       /* pin that readers of the object made of parts hold; 0: none */
+	struct store_obj obj;  /* record whose bytes are being read */
+	struct store_read rd;  /* read of a piece */
+	struct store_put put;  /* PUT of the bytes in the target */
+	struct store_write w;  /* write of a piece */
+	struct put_sent ps;    /* record of the PUT, or of a commit without bytes: its kept fields */
+	uint64_t off;          /* offset in bytes of the current piece */
+	uint32_t len;          /* length in bytes of the current piece */
+	struct pin record_pin; /* for a commit without bytes: pin on the record of the source */
+	struct commit c;       /* commit without bytes */
+	struct commit del;     /* removal of the upload in the same change as `c` */
 	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX], upload_key[KEY_BYTES_MAX], part_key[CHUNK_KEY_BYTES];
 };

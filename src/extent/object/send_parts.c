@@ -25,7 +25,7 @@ complete(struct send *sd)
 	rec_view_of(r, sd->key, sd->key_len, &c->view);
 	c->view.flags = REC_FLUSHED;
 	c->view.map = (struct map_ref){ 0 };
-	sd->sent = put_sent_of(r);
+	sd->ps.sent = put_sent_of(r);
 	send_set_bucket(sd, c);
 	c->upload_key = sd->upload_key;
 	c->upload_key_len = sd->upload_key_len;

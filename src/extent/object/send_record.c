@@ -83,9 +83,9 @@ send_record(struct send *sd, enum commit_kind kind, enum rec_op op, const uint8_
 	*c = (struct commit){ .kind = kind,
 			      .finished = on_record,
 			      .state = CS_DATA_DONE,
-			      .sent = &sd->sent,
+			      .sent = &sd->ps.sent,
 			      .view = { .op = (uint8_t)op, .key = key, .key_len = key_len } };
-	sd->sent = (struct commit_sent){ 0 };
+	sd->ps.sent = (struct commit_sent){ 0 };
 	return c;
 }
 
@@ -149,7 +149,7 @@ send_attrs(struct send *sd, const struct rec *r, const struct rec *there, void (
 
 	send_set_bucket(sd, c);
 	pin_add(sd->from->vp.vol->pins, &sd->record_pin, rec_pin_id(r));
-	sd->sent.version = r->version;
+	sd->ps.sent.version = r->version;
 	c->want_version = there->version;
 	c->attrs = rec_attrs(r);
 	c->attrs_len = r->attrs_len;
