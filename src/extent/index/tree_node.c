@@ -30,15 +30,16 @@ compare_prefix(const struct tree_node *n, const char *key, size_t key_len)
 	return c ? c : key_len < n->prefix_len ? -1 : 0;
 }
 
-unsigned
-node_lower_bound(const struct tree_node *n, const char *key, size_t key_len, bool *ret_exact)
+/* Returns the index of the first entry from lo on whose key is >= key. */
+static inline unsigned
+search(const struct tree_node *n, unsigned lo, const char *key, size_t key_len, bool *ret_exact)
 {
-	unsigned lo = 0, hi = n->nr;
+	unsigned hi = n->nr;
 	int c = compare_prefix(n, key, key_len);
 
 	*ret_exact = false;
 	if (c)
-		return c < 0 ? 0 : hi;
+		return c < 0 ? lo : hi;
 	key += n->prefix_len;
 	key_len -= n->prefix_len;
 	while (lo < hi) {
@@ -59,26 +60,19 @@ node_lower_bound(const struct tree_node *n, const char *key, size_t key_len, boo
 }
 
 unsigned
+node_lower_bound(const struct tree_node *n, const char *key, size_t key_len, bool *ret_exact)
+{
+	return search(n, 0, key, key_len, ret_exact);
+}
+
+unsigned
 node_child_of(const struct tree_node *n, const char *key, size_t key_len)
 {
-	unsigned lo = 1, hi = n->nr;
-	int c = compare_prefix(n, key, key_len);
+	bool exact;
+	unsigned i = search(n, 1, key, key_len, &exact);
 
-	if (c)
-		return c < 0 ? 0 : hi - 1;
-	key += n->prefix_len;
-	key_len -= n->prefix_len;
-	/* The first separator > key; the child before it. */
-	while (lo < hi) {
-		unsigned mid = (lo + hi) / 2, len;
-		const char *suffix = node_suffix(n, mid, &len);
-
-		if (compare(suffix, len, key, key_len) <= 0)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo - 1;
+	/* The child of the last separator <= key. */
+	return exact ? i : i - 1;
 }
 
 size_t

@@ -11,23 +11,29 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Entries are in the order of their index. */
-static bool
-names(const struct rec *owner, enum rec_body body, const uint8_t *id, uint32_t index)
+uint32_t
+ref_index(const struct chunk_ref *ref, uint32_t nr, uint32_t number)
 {
-	const struct chunk_ref *ch = owner && owner->body == body ? rec_entries(owner) : NULL;
-	uint32_t lo = 0, hi = ch ? owner->entry_nr : 0;
+	uint32_t lo = 0, hi = nr;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (ch[mid].index < index)
+		if (ref[mid].index < number)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return ch && lo < owner->entry_nr && ch[lo].index == index &&
-	       memcmp(ch[lo].id, id, CHUNK_ID_BYTES) == 0;
+	return lo < nr && ref[lo].index == number ? lo : UINT32_MAX;
+}
+
+static bool
+names(const struct rec *owner, enum rec_body body, const uint8_t *id, uint32_t index)
+{
+	const struct chunk_ref *ch = owner && owner->body == body ? rec_entries(owner) : NULL;
+	uint32_t i = ch ? ref_index(ch, owner->entry_nr, index) : UINT32_MAX;
+
+	return i != UINT32_MAX && memcmp(ch[i].id, id, CHUNK_ID_BYTES) == 0;
 }
 
 bool

@@ -8,6 +8,8 @@
 struct rec;
 struct tree;
 
+/* Returns the position of the entry with this number in a list of chunks or parts; UINT32_MAX: there is none. */
+uint32_t ref_index(const struct chunk_ref *ref, uint32_t nr, uint32_t number);
 /* Returns true if the object that was completed from the upload refers to the part with the key `key`. Called
  * by the index's writer. */
 bool object_names_part(const struct tree *t, const uint8_t *upload_key, size_t len, const uint8_t *key);

@@ -105,29 +105,12 @@ extent_list_parts(struct store_port *sp, const struct store_look *l, struct stor
 
 /* ---- of an object ---- */
 
-/* Returns the index of the part with this number; UINT32_MAX: there is none. */
-static uint32_t
-index_of(const struct chunk_ref *ref, uint32_t nr, uint32_t number)
-{
-	uint32_t lo = 0, hi = nr;
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (ref[mid].index < number)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo < nr && ref[lo].index == number ? lo : UINT32_MAX;
-}
-
 int
 extent_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store_part *ret_part)
 {
 	struct obj_int *oi = obj_int(obj);
 	const struct chunk_ref *ref = obj->part_nr ? rec_entries(oi->rec) : NULL;
-	uint32_t index = by_number ? index_of(ref, obj->part_nr, nr) : nr;
+	uint32_t index = by_number ? ref_index(ref, obj->part_nr, nr) : nr;
 	const struct rec *r;
 
 	if (index >= obj->part_nr)

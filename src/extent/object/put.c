@@ -25,14 +25,28 @@ _Static_assert(sizeof(struct write_int) <= STORE_PRIV_WRITE, "STORE_PRIV_WRITE i
 
 /* ---- init ---- */
 
+/* Returns 0 or -ENOSPC. is_copy: of a second copy also the reserve for snapshots has to be free, however small the copy is, as
+ * the first one is committed by the time that this one's commit finds no room. */
+static int
+check_room(struct vol *vol, uint64_t units, bool is_copy)
+{
+	/* In this order: what has come back since is counted as free. */
+	bool coming = atomic_load(&vol->dead_nr) || (is_copy && alloc_is_claimed(vol->disk.alloc));
+	struct alloc_stats as;
+
+	alloc_stats(vol->disk.alloc, &as);
+	if (coming || units + (is_copy ? as.held_back : 0) <=
+			      geo_units(&vol->disk.geo) - as.units + as.free + as.leased)
+		return 0;
+	atomic_fetch_add(&vol->disk.stats.space_refused, 1);
+	return -ENOSPC;
+}
+
 /* Early: nothing that only the leader can know, but what is hopeless need not be pulled from a client's
  * memory. */
 static int
 early_check(struct extent_port *p, struct vol *vol, uint64_t size_bytes)
 {
-	struct alloc_stats as;
-	bool coming;
-
 	if (disk_failed(&vol->disk))
 		return -EROFS;
 	if (vol_refuses_puts(vol)) {
@@ -45,32 +59,7 @@ early_check(struct extent_port *p, struct vol *vol, uint64_t size_bytes)
 		return 0;
 	if (size_bytes / FMT_CHUNK_BYTES >= PUT_CHUNKS_MAX)
 		return -EFBIG;
-	/* In this order: what has come back since is counted as free. */
-	coming = atomic_load(&vol->dead_nr) != 0;
-	alloc_stats(vol->disk.alloc, &as);
-	if (size_bytes / vol->disk.geo.unit_bytes <=
-		    geo_units(&vol->disk.geo) - as.units + as.free + as.leased ||
-	    coming)
-		return 0;
-	atomic_fetch_add(&vol->disk.stats.space_refused, 1);
-	return -ENOSPC;
-}
-
-/* Of a second copy, however small, as the first one is committed by the time that this one's commit finds no room.  0 or -ENOSPC. */
-static int
-copy_check_room(struct vol *vol, uint64_t size_bytes)
-{
-	uint64_t unit = vol->disk.geo.unit_bytes, need = size_bytes / unit + 1;
-	struct alloc_stats as;
-	bool coming = atomic_load(&vol->dead_nr) || alloc_is_claimed(vol->disk.alloc);
-
-	if (size_bytes == STORE_SIZE_UNKNOWN)
-		need = 1;
-	alloc_stats(vol->disk.alloc, &as);
-	if (need + as.held_back <= geo_units(&vol->disk.geo) - as.units + as.free + as.leased || coming)
-		return 0;
-	atomic_fetch_add(&vol->disk.stats.space_refused, 1);
-	return -ENOSPC;
+	return check_room(vol, size_bytes / vol->disk.geo.unit_bytes, false);
 }
 
 /* The keys are known, and for a part its upload's. */
@@ -78,6 +67,7 @@ static int
 init(struct extent_port *p, struct store_put *put, uint64_t size_bytes)
 {
 	struct put_int *pi = put_int(put);
+	uint64_t unit = p->vp.vol->disk.geo.unit_bytes;
 	bool has_writer = size_bytes > (pi->is_part ? 0 : STORE_INLINE_MAX);
 	int e;
 
@@ -88,7 +78,7 @@ init(struct extent_port *p, struct store_put *put, uint64_t size_bytes)
 		e = usage_reserve(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
 				  size_bytes, &pi->hold);
 	if (e == 0 && pi->sent == &pi->copy.ps && has_writer)
-		e = copy_check_room(pi->vol, size_bytes);
+		e = check_room(pi->vol, size_bytes == STORE_SIZE_UNKNOWN ? 1 : size_bytes / unit + 1, true);
 	if (e == 0 && has_writer && pool_avail(&p->writers) < (pi->is_part ? 2 : 1))
 		e = -EAGAIN;
 	if (e < 0) {
