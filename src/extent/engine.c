@@ -150,7 +150,7 @@ engine_refuse(struct extent_store *st, int e, char *err, size_t err_len)
 	if (e == 0)
 		return 0;
 	if (!d->why[0])
-		snprintf(d->why, sizeof d->why, "%s: %s", st->path, strerror(-e));
+		snprintf(d->why, sizeof d->why, "%s: %s", d->path, strerror(-e));
 	e = sync_no_room(e, d->why, sizeof d->why);
 	snprintf(err, err_len, "%s", d->why);
 	return e;
@@ -172,7 +172,6 @@ extent_open_disk(const struct store_conf *conf, struct ring *r, const struct rec
 		return refuse_text(err, err_len, e, "%s: %s", dc->path, strerror(-e));
 	st->rep = *rep;
 	st->rep.meter = meter_of(conf->disks.meter, dc->path);
-	snprintf(st->path, sizeof st->path, "%s", dc->path);
 	e = engine_refuse(st, vol_open(st->vol, dc, conf->disks.lock_wait_ns, r, &st->rep), err, err_len);
 	memcpy(ret_who->uuid, st->vol->disk.uuid, UUID_BYTES);
 	ret_who->is_made = st->vol->disk.has_super;

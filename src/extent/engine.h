@@ -16,7 +16,6 @@
 struct extent_store {
 	struct store base;
 	struct vol *vol;
-	char path[256];
 	struct recover_report rep; /* result of the recovery at the start */
 	/* true: the start has claimed the disk, so a stop releases the disk */
 	bool has_begun;

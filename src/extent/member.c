@@ -28,7 +28,6 @@ member_open(const struct store_conf *conf, struct store **ret_store, struct stor
 		return e;
 	sb = &st->vol->disk.sb;
 	memcpy(ret_member->store_uuid, sb->store_uuid, UUID_BYTES);
-	memcpy(ret_member->uuid, sb->disk_uuid, UUID_BYTES);
 	ret_member->size_bytes = sb->geo.size_bytes;
 	ret_member->start_no = sb->start_no;
 	ret_member->is_behind = sb->is_behind;

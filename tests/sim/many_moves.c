@@ -173,7 +173,7 @@ number_in(const char *path)
 int
 moves_disk(const struct set *s, int engine)
 {
-	return number_in(extent_store(set_engine(s, engine))->path);
+	return number_in(extent_store(set_engine(s, engine))->vol->disk.path);
 }
 
 unsigned

@@ -131,40 +131,28 @@ file_size(int fd, uint64_t *ret_bytes)
 	return 0;
 }
 
-/* Judges where a name led (error: if it led nowhere), next to the open file. */
-static int
-place_of(int error, const struct stat *there, const struct stat *open_one)
-{
-	if (error)
-		return error == ENOENT || error == ENOTDIR ? PLACE_ABSENT : -error;
-	/* A device is known by its number: its node may be made again. */
-	if (S_ISBLK(open_one->st_mode))
-		return S_ISBLK(there->st_mode) && there->st_rdev == open_one->st_rdev ? PLACE_SAME
-										      : PLACE_OTHER;
-	return there->st_dev == open_one->st_dev && there->st_ino == open_one->st_ino ? PLACE_SAME
-										      : PLACE_OTHER;
-}
-
 int
 file_where(int dir_fd, const char *name, int fd, uint64_t bytes)
 {
 	struct stat there, open_one;
-	int place;
+	bool is_same;
 
 	if (fstat(fd, &open_one) < 0)
 		return -errno;
-	place = place_of(fstatat(dir_fd, name, &there, 0) < 0 ? errno : 0, &there, &open_one);
-	return place == PLACE_SAME && (uint64_t)open_one.st_size < bytes ? PLACE_CUT : place;
+	if (fstatat(dir_fd, name, &there, 0) < 0)
+		return errno == ENOENT || errno == ENOTDIR ? PLACE_ABSENT : -errno;
+	/* A device is known by its number: its node may be made again. */
+	if (S_ISBLK(open_one.st_mode))
+		is_same = S_ISBLK(there.st_mode) && there.st_rdev == open_one.st_rdev;
+	else
+		is_same = there.st_dev == open_one.st_dev && there.st_ino == open_one.st_ino;
+	return !is_same ? PLACE_OTHER : (uint64_t)open_one.st_size < bytes ? PLACE_CUT : PLACE_SAME;
 }
 
 int
 file_where_path(const char *path, int fd)
 {
-	struct stat there, open_one;
-
-	if (fstat(fd, &open_one) < 0)
-		return -errno;
-	return place_of(stat(path, &there) < 0 ? errno : 0, &there, &open_one);
+	return file_where(AT_FDCWD, path, fd, 0);
 }
 
 #define EXTENTS_AT_ONCE 128

@@ -29,6 +29,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct quiesce;
 struct tree;
@@ -124,6 +125,15 @@ struct tree_cursor;
 void tree_cursor_once(struct tree_cursor *c, int pin);
 
 /* ---- readers ---- */
+
+/* Compares two keys in byte order. Returns a number < 0, 0 or > 0. */
+static inline int
+tree_compare(const void *a, size_t a_len, const void *b, size_t b_len)
+{
+	int c = memcmp(a, b, a_len < b_len ? a_len : b_len);
+
+	return c ? c : (a_len > b_len) - (a_len < b_len);
+}
 
 /* Returns the root of the published state; NULL: the tree is empty. */
 const struct tree_node *tree_root(const struct tree *t);

@@ -113,9 +113,8 @@ is_next(const struct tree_load *l, const char *key, size_t key_len)
 {
 	const char *last = l->nr ? l->view[l->nr - 1].tail : l->edge;
 	size_t last_len = l->nr ? l->view[l->nr - 1].tail_len : l->edge_len;
-	int c = memcmp(last, key, last_len < key_len ? last_len : key_len);
 
-	return c < 0 || (c == 0 && last_len < key_len);
+	return tree_compare(last, last_len, key, key_len) < 0;
 }
 
 void *

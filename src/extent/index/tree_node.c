@@ -12,14 +12,6 @@
 
 /* ---- search ---- */
 
-static int
-compare(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	int c = memcmp(a, b, a_len < b_len ? a_len : b_len);
-
-	return c ? c : (a_len > b_len) - (a_len < b_len);
-}
-
 /* Where key lies to the node's prefix: < 0 before all that begin so, > 0 behind, 0 among them. */
 static int
 compare_prefix(const struct tree_node *n, const char *key, size_t key_len)
@@ -46,7 +38,7 @@ search(const struct tree_node *n, unsigned lo, const char *key, size_t key_len, 
 		unsigned mid = (lo + hi) / 2, len;
 		const char *suffix = node_suffix(n, mid, &len);
 
-		c = compare(suffix, len, key, key_len);
+		c = tree_compare(suffix, len, key, key_len);
 		if (c == 0) {
 			*ret_exact = true;
 			return mid;

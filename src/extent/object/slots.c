@@ -52,14 +52,6 @@ extent_slots(struct store_port *sp, enum store_slots_act act, struct store_slots
 
 #define WALK_SLICE 512
 
-static int
-compare(const struct slot_name *x, const struct slot_name *y)
-{
-	int c = memcmp(x->at, y->at, x->len < y->len ? x->len : y->len);
-
-	return c ? c : (x->len > y->len) - (x->len < y->len);
-}
-
 /* One of the two that a walk goes along, over keys of one type. */
 struct along {
 	struct tree_cursor c;
@@ -122,10 +114,7 @@ follow(struct along *a, const struct tree_cursor *c)
 	int r = 1;
 
 	for (int i = 0; a->there; i++) {
-		size_t len = c->key_len < a->c.key_len ? c->key_len : a->c.key_len;
-
-		r = memcmp(c->key, a->c.key, len);
-		r = r ? r : (c->key_len > a->c.key_len) - (c->key_len < a->c.key_len);
+		r = tree_compare(c->key, c->key_len, a->c.key, a->c.key_len);
 		if (r <= 0)
 			break;
 		a->there = i < FOLLOW_STEPS ? tree_next(&a->c) : tree_seek(&a->c, c->key, c->key_len, false);
@@ -197,7 +186,7 @@ walk_some(const struct tree *t, struct store_walk *w, bool has_two, int *left, i
 	begin(&obj, t, w, key_object_type(has_two));
 	begin(&up, t, w, key_upload_type(has_two));
 	for (bool go_on = true;; (*left)--) {
-		int c = !up.n.at ? -1 : !obj.n.at ? 1 : compare(&obj.n, &up.n);
+		int c = !up.n.at ? -1 : !obj.n.at ? 1 : tree_compare(obj.n.at, obj.n.len, up.n.at, up.n.len);
 		const struct slot_name *n = c <= 0 ? &obj.n : &up.n;
 
 		if (!n->at && go_on && *left)
