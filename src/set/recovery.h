@@ -25,6 +25,7 @@ struct set_wait {
 	void (*go)(struct msg *m);
 	struct msg msg;
 	struct list link;
+	bool pairs; /* true: the round also assigns secondaries to all slots, if no slot has one */
 };
 
 struct set_recovery {
@@ -34,7 +35,10 @@ struct set_recovery {
 	struct list waiting, round;
 	/* Port on whose thread the round runs; this thread owns the fields below. */
 	struct set_port *keeper;
+	/* error for which the latest attempt to assign secondaries was not made; 0: none. Any thread. */
+	_Atomic int not_paired;
 	struct set_turn turn;
+	bool pairs; /* true: the round has yet to assign secondaries */
 	struct msg msg;
 	struct disk_table table;
 	struct store_slots places;

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The recovery task of a set applies a new placement map to keys with two copies. A round begins after a disk
- * has failed, or a secondary has missed an update:
+ * has failed, or a secondary has missed an update, or before the first bucket with two copies is made:
  *
  * 1. The task takes the map change lock, and waits until a map that records the failure is effective.
- * 2. Former secondaries receive no further changes.
+ * 2. Before the first bucket with two copies is made, all slots get a secondary. Former secondaries receive no
+ *    further changes.
  * 3. The new primaries accept their partitions, and the former primaries hand them over.
  * 4. Waiting operations continue.
  *
  * A round runs on the thread of a port, and one round runs at a time. A waiting operation continues at the
  * end of a round that began after the operation started to wait.
  */
-#include "set/set_int.h"
+#include "set/disk_names.h"
 
 #include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -204,6 +206,91 @@ take_over(struct set *s)
 	return true;
 }
 
+/* ---- the first bucket with two copies ---- */
+
+/* Assigns the secondaries of an effective map to the slots. */
+static void
+use_pairs(struct set *s, const struct disk_table *t)
+{
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		int second = table_is_full(t, i) ? set_engine_of(s, t->second[i]) : -1;
+
+		/* Both copies of a key are never on one disk, and only an existing secondary is in sync. */
+		check(t->first[i] != t->second[i]);
+		check(!table_is_full(t, i) || t->second[i] != TABLE_NO_DISK);
+		set_assign(s, table_place((unsigned)i, true), SET_SECONDARY,
+			   second < 0 ? SET_NOWHERE : second);
+	}
+	set_begin_pairs(s);
+}
+
+/* Returns true if a disk has records with two copies, left from an earlier bucket: the disk was a secondary,
+ * and missed the removal of that bucket. */
+static bool
+has_two_left(const struct set *s, int number)
+{
+	struct store_unit_info info;
+	int engine = set_engine_of(s, number);
+
+	if (engine < 0)
+		return true;
+	store_unit_info(set_engine(s, engine), 0, &info);
+	return store_unit_number(&info, "copy_objects") || store_unit_number(&info, "copy_uploads");
+}
+
+/* Marks secondaries as not in sync if their disks have old records of keys with two copies. Such disks may
+ * lack records, so they are resynchronised first. While foreign records are removed, all secondaries are marked:
+ * the removal does not know the new map, and would remove secondary copies. */
+static void
+keep_from_full(const struct set *s, struct disk_table *t)
+{
+	bool all = set_removes_foreign(s);
+
+	for (int d = 0; d < STORE_DISKS_MAX; d++) {
+		if (!table_has(t->members, d) || (!all && !has_two_left(s, d)))
+			continue;
+		for (int i = 0; i < STORE_SLOT_NR; i++) {
+			if (t->second[i] == d)
+				table_set_full(t, i, false);
+		}
+	}
+}
+
+/* Writes a map in which all slots have a secondary, in sync because no key has two copies yet, and assigns the
+ * secondaries to the slots when the map is effective. Returns true if the write is in progress and the round
+ * continues after it; false if the round can continue now. */
+static bool
+assign_pairs(struct set *s)
+{
+	struct set_recovery *c = &s->recovery;
+	uint64_t size[STORE_DISKS_MAX];
+	bool is_new = true;
+
+	atomic_store(&c->not_paired, 0);
+	if (__builtin_popcountll(c->table.members & ~c->table.draining) < 2) {
+		/* A drain will leave only one disk (-EDOM). If the drain was cancelled, a map will soon
+		 * record that the disk remains (-EAGAIN). */
+		atomic_store(&c->not_paired, table_gives_up(&c->table) ? -EAGAIN : -EDOM);
+		return false;
+	}
+	for (int i = 0; i < STORE_SLOT_NR; i++)
+		is_new &= c->table.second[i] == TABLE_NO_DISK;
+	disk_sizes(s, size);
+	/* A disk that is away gets no secondaries, because it does not take part in the newest map, even if it
+	 * has missed no change yet. */
+	for (int i = 0; i < STORE_DISKS_MAX; i++)
+		size[i] = table_has(c->table.in, i) ? size[i] : 0;
+	if (is_new && table_pair(&c->table, size, true)) {
+		keep_from_full(s, &c->table);
+		if (!set_change_table(s, &c->turn, &c->table, set_all(s), 0))
+			return true;
+		set_get_table(s, &c->table);
+	}
+	use_pairs(s, &c->table);
+	c->pairs = false;
+	return false;
+}
+
 /* ---- a round ---- */
 
 /* Writes a map in which secondaries with a missed update are not in sync. Returns true if the write is in
@@ -243,9 +330,14 @@ go_on(struct set *s)
 	if (write_missed(s))
 		return;
 	set_get_table(s, &c->table);
+	if (c->pairs && assign_pairs(s))
+		return;
 	drop_seconds(s);
-	if (!next_places(s) || !take_over(s))
-		give_turn(s);
+	if (next_places(s) && take_over(s))
+		return;
+	if (c->from < 0)
+		set_note_pairs_answer(s);
+	give_turn(s);
 }
 
 static void
@@ -263,10 +355,12 @@ begin_round(struct set *s)
 
 	c->turn = (struct set_turn){ .mb = c->keeper->mb, .go = on_turn };
 	pthread_mutex_lock(&c->lock);
-	c->again = false;
+	c->again = c->pairs = false;
 	list_init(&c->round);
-	for (struct list *l; (l = list_pop(&c->waiting)) != NULL;)
+	for (struct list *l; (l = list_pop(&c->waiting)) != NULL;) {
+		c->pairs |= container_of(l, struct set_wait, link)->pairs;
 		list_push_tail(&c->round, l);
+	}
 	pthread_mutex_unlock(&c->lock);
 	check(!c->leaving && c->is_keeping);
 	if (set_take_turn(s, &c->turn))

@@ -47,7 +47,7 @@ set_has_pairs(const struct set *s)
 	       (atomic_load(&r->is_used) && atomic_load(&r->paired) == atomic_load(&r->paired_kept));
 }
 
-unsigned
+void
 set_begin_pairs(struct set *s)
 {
 	struct set_replicas *r = &s->replicas;
@@ -56,14 +56,13 @@ set_begin_pairs(struct set *s)
 	if (!atomic_load(&r->is_used))
 		atomic_fetch_add(&r->paired, 1);
 	atomic_store(&r->is_used, true);
-	return atomic_load(&r->paired);
 }
 
 void
-set_note_pairs_answer(struct set *s, unsigned paired)
+set_note_pairs_answer(struct set *s)
 {
-	check(set_can_pair(s) && paired <= atomic_load(&s->replicas.paired));
-	atomic_store(&s->replicas.paired_kept, paired);
+	check(set_can_pair(s));
+	atomic_store(&s->replicas.paired_kept, atomic_load(&s->replicas.paired));
 }
 
 void

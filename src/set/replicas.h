@@ -25,9 +25,9 @@ struct set_replicas {
 	bool can_pair;          /* true: the engines can copy to each other; otherwise nothing else is used */
 	struct set_holds locks; /* key locks of keys with two copies */
 	_Atomic bool is_used;   /* true: buckets with two copies may exist */
-	/* paired: number of the latest assignment of secondaries, the result of set_begin_pairs().
-	 * paired_kept: number of the latest assignment for which the recovery task has ensured that all
-	 * primaries answer. A bucket with two copies is made only while the two numbers are equal. */
+	/* paired: number of the latest assignment of secondaries (set_begin_pairs()). paired_kept: number of the
+	 * latest assignment for which the recovery task has ensured that all primaries answer. A bucket with
+	 * two copies is made only while the two numbers are equal. */
 	_Atomic unsigned paired, paired_kept;
 	/* for each slot: number of changes that are on the primary and perhaps not on the secondary */
 	_Atomic uint32_t in_doubt[STORE_SLOT_NR];
@@ -56,13 +56,12 @@ bool set_uses_pairs(const struct set *s);
 /* Returns true if slots have secondaries and all primaries answer, so that a bucket with two copies may be
  * made. */
 bool set_has_pairs(const struct set *s);
-/* Notes that slots have secondaries from now on. Returns the number of this assignment of secondaries, which
- * increases with each assignment. The caller holds the map change lock. */
-unsigned set_begin_pairs(struct set *s);
-/* Notes that all primaries now answer for their slots under the assignment of secondaries number `paired`, the
- * result of set_begin_pairs(). After this call set_has_pairs() returns true, unless a later assignment was
- * made. */
-void set_note_pairs_answer(struct set *s, unsigned paired);
+/* Notes that slots have secondaries from now on, which begins an assignment of secondaries. The caller holds the
+ * map change lock. */
+void set_begin_pairs(struct set *s);
+/* Notes that all primaries now answer for their slots under the latest assignment of secondaries. The caller
+ * holds the map change lock. */
+void set_note_pairs_answer(struct set *s);
 /* Notes that no slot has a secondary any longer: a map without secondaries is effective. The caller holds the
  * map change lock. */
 void set_end_pairs(struct set *s);
@@ -98,10 +97,6 @@ void set_count(struct set *s, enum set_counter what);
 uint64_t set_counted(const struct set *s, enum set_counter what);
 
 /* ---- on the port's thread ---- */
-
-/* Assigns secondaries to all slots, and then makes the first bucket with two copies. Arguments and result are
- * those of set_bucket_create(). */
-int set_pair_first(struct set_port *p, const struct store_change *sc, struct store_op *op);
 
 /* Continues the changes of this port that wait for a copy on a failed disk. */
 void set_poke_changes(struct set_port *p);

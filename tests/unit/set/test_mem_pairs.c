@@ -148,10 +148,10 @@ test_made_beside(void **state)
 		down();
 		take_away(0);
 		up();
-		/* The recovery task runs on the thread of the oldest port, which stands still. */
 		turns_go(maker_main, &one);
+		/* The recovery task runs on the thread of the oldest port, which stands still after the assignment. */
 		while (!is_used())
-			turns_yield();
+			store_user_turn(user);
 		turns_go(maker_main, &other);
 		turns_sleep(NS_PER_S);
 		assert_true(!one.is_over && !other.is_over);
