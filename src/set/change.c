@@ -39,12 +39,6 @@ change_of(struct key_op *ko)
 	return container_of(ko, struct key_change, ko);
 }
 
-static struct set *
-set_of_change(const struct key_change *c)
-{
-	return c->ko.port->set;
-}
-
 /* ---- the end ---- */
 
 /* Ends the change with `result`. is_open: leaves the key in doubt, because the primary has the change, and
@@ -52,7 +46,7 @@ set_of_change(const struct key_change *c)
 static void
 end(struct key_change *c, int result, bool is_open)
 {
-	struct set *s = set_of_change(c);
+	struct set *s = c->ko.port->set;
 	struct store_op *op = c->op;
 
 	check(!c->is_over);
@@ -118,7 +112,7 @@ enum first_is { FIRST_LOST, FIRST_ALONE, FIRST_OF_TWO };
 static enum first_is
 first_by_table(const struct key_change *c)
 {
-	struct set *s = set_of_change(c);
+	struct set *s = c->ko.port->set;
 	bool has_failed = set_has_failed(s, c->first), is_full;
 	int number;
 
@@ -136,7 +130,7 @@ static void
 second_kept(struct key_op *ko)
 {
 	struct key_change *c = change_of(ko);
-	struct set *s = set_of_change(c);
+	struct set *s = c->ko.port->set;
 	enum first_is is = first_by_table(c);
 
 	if (set_is_read_only(s))
@@ -161,7 +155,7 @@ second_kept(struct key_op *ko)
 static void
 second_ended(struct key_change *c, int engine, int result)
 {
-	struct set *s = set_of_change(c);
+	struct set *s = c->ko.port->set;
 	bool has_failed = engine != SET_NOWHERE && set_has_failed(s, engine);
 
 	if (list_linked(&c->link))
@@ -312,7 +306,7 @@ static void
 first_kept(struct key_op *ko)
 {
 	struct key_change *c = change_of(ko);
-	struct set *s = set_of_change(c);
+	struct set *s = c->ko.port->set;
 
 	/* The failed primary was not replaced in the recovery round, so the change ends. */
 	if (set_primary(s, &ko->key) == c->first && set_has_failed(s, c->first))
@@ -324,7 +318,7 @@ first_kept(struct key_op *ko)
 static void
 first_ended(struct key_change *c, int result)
 {
-	struct set *s = set_of_change(c);
+	struct set *s = c->ko.port->set;
 	bool may_wait = store_has_two(&c->ko.key);
 
 	if (result >= 0 && may_wait) {
@@ -369,7 +363,7 @@ static void
 first(struct key_op *ko)
 {
 	struct key_change *c = change_of(ko);
-	struct set *s = set_of_change(c);
+	struct set *s = c->ko.port->set;
 	int home = set_primary(s, &ko->key), error, r;
 	struct store_port *e = set_port_to_write(&ko->port->base, &ko->key, &error);
 

@@ -195,27 +195,18 @@ cancel(struct set *s, char *said, size_t len)
 	}
 }
 
-static void
-set_move_rate(struct store *st, uint64_t bytes)
-{
-	struct mover *m = set_of(st)->mover;
-
-	if (m)
-		atomic_store(&m->rate, bytes);
-}
-
 int
 set_change_disks(struct store *st, const struct store_disk_change *c, char *said, size_t len)
 {
 	struct set *s = set_of(st);
 	int r;
 
+	if (!s->mover)
+		return c->kind == DISK_MOVE_RATE ? 0 : may_begin(s, said, len);
 	if (c->kind == DISK_MOVE_RATE) {
-		set_move_rate(st, c->rate);
+		atomic_store(&s->mover->rate, c->rate);
 		return 0;
 	}
-	if (!s->mover)
-		return may_begin(s, said, len);
 	pthread_mutex_lock(&s->mover->job_lock);
 	r = c->kind == DISK_DRAIN ? drain(s, c->disk, said, len)
 	    : c->kind == DISK_ADD ? add_disk(s, c, said, len)
@@ -302,7 +293,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	bool heals;
 	int r;
 
-	if (!set_has_table(s) || !s->conf.disks.engine->member->send)
+	if (!s->map.has_table || !s->conf.disks.engine->member->send)
 		return 0;
 	/* posix_memalign() is used because struct mover contains a mailbox, which is aligned to a cache
 	 * line. */

@@ -413,12 +413,6 @@ set_new_head(struct set *s)
 /* ---- look-ups ---- */
 
 bool
-set_has_table(const struct set *s)
-{
-	return s->map.has_table;
-}
-
-bool
 set_look_up_slot(struct set *s, int slot, int *ret_first)
 {
 	struct set_map *m = &s->map;

@@ -124,8 +124,6 @@ void set_new_head(struct set *s);
 
 /* ---- look-ups ---- */
 
-/* Returns true if the engines have a placement map. */
-bool set_has_table(const struct set *s);
 /* Copies the newest map, which may not be effective yet. For the owner of the map change lock the newest map
  * is effective after set_settle(). */
 void set_get_table(struct set *s, struct disk_table *ret_table);
