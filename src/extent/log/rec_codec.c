@@ -154,22 +154,17 @@ rec_check_entries(const struct rec_view *v, const void *entries, const struct ge
 			       ? 0
 			       : -EBADMSG;
 	}
-	if (v->body == BODY_MANIFEST) {
+	if (v->body == BODY_MANIFEST || v->body == BODY_PARTS) {
 		const struct chunk_ref *ch = entries;
 
 		for (uint32_t i = 0; i < v->entry_nr; i++) {
-			if (ch[i].len_bytes == 0 || ch[i].len_bytes > FMT_CHUNK_BYTES || ch[i].reserved)
-				return -EBADMSG;
-			sum += ch[i].len_bytes;
-		}
-		return sum == v->size_bytes ? 0 : -EBADMSG;
-	}
-	if (v->body == BODY_PARTS) {
-		const struct chunk_ref *ch = entries;
+			bool is_chunk = v->body == BODY_MANIFEST && ch[i].len_bytes &&
+					ch[i].len_bytes <= FMT_CHUNK_BYTES;
+			bool is_part = v->body == BODY_PARTS && ch[i].index >= 1 &&
+				       ch[i].index <= STORE_PART_NR_MAX && ch[i].len_bytes <= PART_BYTES_MAX &&
+				       (!i || ch[i].index > ch[i - 1].index);
 
-		for (uint32_t i = 0; i < v->entry_nr; i++) {
-			if (ch[i].index < 1 || ch[i].index > STORE_PART_NR_MAX || ch[i].reserved ||
-			    ch[i].len_bytes > PART_BYTES_MAX || (i && ch[i].index <= ch[i - 1].index))
+			if (!(is_chunk || is_part) || ch[i].reserved)
 				return -EBADMSG;
 			sum += ch[i].len_bytes;
 		}
@@ -343,79 +338,42 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 /* ---- log block ---- */
 
 #define BLOCK_MAGIC 0x474f4c47u /* "GLOG" */
-#define BLOCK_CRC_OFF 120
 
 static uint64_t
 block_crc(const void *buf, size_t len, const uint8_t nonce[16])
 {
-	_Static_assert(BLOCK_CRC_OFF + 8 == BLOCK_HEAD_BYTES, "the CRC is at the end of the head");
-	return crc64_nvme_without(RULE_LOG_NONCE ? crc64_nvme(0, nonce, 16) : 0, buf, len, BLOCK_CRC_OFF);
-}
-
-/* Moves the fields after the version, up to the CRC. Returns the bits that have to be 0. */
-static uint64_t
-move_block_head(struct cur *c, struct block_head *h, bool puts)
-{
-	uint16_t kind = puts ? (uint16_t)h->kind : 0;
-	uint64_t zero[3] = { 0 };
-	uint32_t zero32 = 0;
-
-	MOVE(c, kind, puts);
-	h->kind = kind;
-	MOVE(c, h->len_bytes, puts);
-	MOVE(c, h->used_bytes, puts);
-	MOVE(c, h->record_nr, puts);
-	MOVE(c, zero32, puts);
-	MOVE(c, h->epoch, puts);
-	MOVE(c, h->seq, puts);
-	MOVE(c, h->lap, puts);
-	MOVE(c, h->pos, puts);
-	MOVE(c, h->prev_crc, puts);
-	MOVE(c, h->flushed_upto, puts);
-	MOVE(c, h->new_epoch, puts);
-	MOVE(c, h->new_nonce, puts);
-	MOVE(c, zero, puts);
-	return zero32 | zero[0] | zero[1] | zero[2];
+	return crc64_nvme_without(RULE_LOG_NONCE ? crc64_nvme(0, nonce, 16) : 0, buf, len,
+				  offsetof(struct block_head, crc64));
 }
 
 void
 block_seal(void *buf, struct block_head *h, const uint8_t nonce[16])
 {
-	struct cur c = cursor(buf, BLOCK_HEAD_BYTES);
-
 	check(h->len_bytes % FMT_ALIGN == 0 && h->used_bytes <= h->len_bytes &&
 	      h->len_bytes <= FMT_BLOCK_MAX);
-	put_u32(&c, BLOCK_MAGIC);
-	put_u16(&c, FMT_VERSION);
-	move_block_head(&c, h, true);
-	check(c.p == (uint8_t *)buf + BLOCK_CRC_OFF);
+	h->magic = BLOCK_MAGIC;
+	h->version = FMT_VERSION;
+	memcpy(buf, h, sizeof *h);
 	memset((uint8_t *)buf + h->used_bytes, 0, h->len_bytes - h->used_bytes);
 	h->crc64 = block_crc(buf, h->len_bytes, nonce);
-	memcpy((uint8_t *)buf + BLOCK_CRC_OFF, &h->crc64, 8);
-}
-
-uint32_t
-block_peek(const void *buf)
-{
-	struct cur c = cursor(buf, FMT_ALIGN);
-	uint32_t magic = take_u32(&c), len;
-
-	take_u32(&c);
-	len = take_u32(&c);
-	return magic == BLOCK_MAGIC && len && len % FMT_ALIGN == 0 && len <= FMT_BLOCK_MAX ? len : 0;
+	memcpy(buf, h, sizeof *h);
 }
 
 bool
 block_claims(const void *buf, struct block_head *ret_head)
 {
-	struct cur c = cursor(buf, FMT_ALIGN);
+	memcpy(ret_head, buf, sizeof *ret_head);
+	return ret_head->magic == BLOCK_MAGIC;
+}
 
-	if (take_u32(&c) != BLOCK_MAGIC)
-		return false;
-	take_u16(&c);
-	move_block_head(&c, ret_head, false);
-	ret_head->crc64 = take_u64(&c);
-	return true;
+uint32_t
+block_peek(const void *buf)
+{
+	struct block_head h;
+
+	return block_claims(buf, &h) && h.len_bytes % FMT_ALIGN == 0 && h.len_bytes <= FMT_BLOCK_MAX
+		       ? h.len_bytes
+		       : 0;
 }
 
 uint64_t
@@ -429,21 +387,15 @@ block_epoch(const void *buf)
 int
 block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_head *ret_head)
 {
-	struct cur c = cursor(buf, len);
 	struct block_head h;
-	uint16_t version;
-	uint64_t crc, zero;
 
-	if (len < FMT_ALIGN || take_u32(&c) != BLOCK_MAGIC)
+	if (len < FMT_ALIGN || !block_claims(buf, &h))
 		return -ENOENT;
-	version = take_u16(&c);
-	zero = move_block_head(&c, &h, false);
-	crc = take_u64(&c);
 	if (h.len_bytes > len || h.len_bytes > FMT_BLOCK_MAX || h.len_bytes % FMT_ALIGN ||
 	    h.used_bytes > h.len_bytes || h.used_bytes < BLOCK_HEAD_BYTES)
 		return -EBADMSG;
-	h.crc64 = block_crc(buf, h.len_bytes, nonce);
-	if (h.crc64 != crc || version < fmt_oldest || version > FMT_VERSION || zero ||
+	if (h.crc64 != block_crc(buf, h.len_bytes, nonce) || h.version < fmt_oldest ||
+	    h.version > FMT_VERSION || h.zero || h.zeros[0] || h.zeros[1] || h.zeros[2] ||
 	    h.flushed_upto > h.seq || (h.kind != BLOCK_RECORDS && h.kind != BLOCK_EPOCH))
 		return -EBADMSG;
 	*ret_head = h;
@@ -453,60 +405,35 @@ block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_he
 /* ---- snapshot block ---- */
 
 #define SNAP_MAGIC 0x4e534c47u /* "GLSN" */
-#define SNAP_CRC_OFF 72
 
-_Static_assert(SNAP_CRC_OFF + 8 == SNAP_HEAD_BYTES, "the CRC is at the end of the head");
-
-/* Moves the fields after the version, up to the CRC. Returns the bits that have to be 0. */
-static uint32_t
-move_snap_head(struct cur *c, struct snap_head *h, bool puts)
+static uint64_t
+snap_crc(const void *buf, size_t len)
 {
-	uint32_t zero = 0;
-
-	MOVE(c, h->disk_uuid, puts);
-	MOVE(c, h->id, puts);
-	MOVE(c, h->index, puts);
-	MOVE(c, h->used_bytes, puts);
-	MOVE(c, h->record_nr, puts);
-	MOVE(c, h->next_bytes, puts);
-	MOVE(c, h->next_ext, puts);
-	MOVE(c, h->older_id, puts);
-	MOVE(c, h->older_nr, puts);
-	MOVE(c, zero, puts);
-	return zero;
+	return crc64_nvme_without(0, buf, len, offsetof(struct snap_head, crc64));
 }
 
 void
 snap_seal(void *buf, size_t len, struct snap_head *h)
 {
-	struct cur c = cursor(buf, SNAP_HEAD_BYTES);
-
 	check(h->used_bytes >= SNAP_HEAD_BYTES && h->used_bytes <= len);
-	put_u32(&c, SNAP_MAGIC);
-	put_u32(&c, FMT_VERSION);
-	move_snap_head(&c, h, true);
-	check(c.p == (uint8_t *)buf + SNAP_CRC_OFF);
+	h->magic = SNAP_MAGIC;
+	h->version = FMT_VERSION;
+	memcpy(buf, h, sizeof *h);
 	memset((uint8_t *)buf + h->used_bytes, 0, len - h->used_bytes);
-	h->crc64 = crc64_nvme_without(0, buf, len, SNAP_CRC_OFF);
-	memcpy((uint8_t *)buf + SNAP_CRC_OFF, &h->crc64, 8);
+	h->crc64 = snap_crc(buf, len);
+	memcpy(buf, h, sizeof *h);
 }
 
 int
 snap_open(const void *buf, size_t len, struct snap_head *ret_head)
 {
-	struct cur c = cursor(buf, len);
 	struct snap_head h;
-	uint32_t version;
-	uint64_t crc, zero;
 
-	if (len < SNAP_HEAD_BYTES || take_u32(&c) != SNAP_MAGIC)
+	if (len < SNAP_HEAD_BYTES)
 		return -EBADMSG;
-	version = take_u32(&c);
-	zero = move_snap_head(&c, &h, false);
-	crc = take_u64(&c);
-	h.crc64 = crc64_nvme_without(0, buf, len, SNAP_CRC_OFF);
-	if (h.crc64 != crc || version < fmt_oldest || version > FMT_VERSION || zero ||
-	    h.used_bytes < SNAP_HEAD_BYTES || h.used_bytes > len)
+	memcpy(&h, buf, sizeof h);
+	if (h.magic != SNAP_MAGIC || h.crc64 != snap_crc(buf, len) || h.version < fmt_oldest ||
+	    h.version > FMT_VERSION || h.zero || h.used_bytes < SNAP_HEAD_BYTES || h.used_bytes > len)
 		return -EBADMSG;
 	if (h.older_nr > (h.used_bytes - SNAP_HEAD_BYTES) / SNAP_OLDER_BYTES || (h.older_nr && !h.older_id))
 		return -EBADMSG;
@@ -520,8 +447,9 @@ snap_open(const void *buf, size_t len, struct snap_head *ret_head)
 uint64_t
 snap_older(const void *buf, const struct snap_head *h, uint32_t i)
 {
-	struct cur c = cursor(buf, h->used_bytes);
+	uint64_t ext;
 
-	take(&c, h->used_bytes - (size_t)(h->older_nr - i) * SNAP_OLDER_BYTES);
-	return take_u64(&c);
+	memcpy(&ext, (const uint8_t *)buf + h->used_bytes - (size_t)(h->older_nr - i) * SNAP_OLDER_BYTES,
+	       sizeof ext);
+	return ext;
 }

@@ -195,17 +195,22 @@ rec_entry_bytes(uint8_t body)
 enum block_kind { BLOCK_RECORDS = 1, BLOCK_EPOCH = 2 };
 #define BLOCK_HEAD_BYTES 128
 
+/* The head of a block, as it lies on the disk. block_seal() sets magic, version and crc64; `zero` and `zeros` are 0. */
 struct block_head {
-	enum block_kind kind;
+	uint32_t magic;
+	uint16_t version;
+	uint16_t kind;       /* enum block_kind */
 	uint32_t len_bytes;  /* whole block, a multiple of FMT_ALIGN */
 	uint32_t used_bytes; /* header and records */
-	uint32_t record_nr;
+	uint32_t record_nr, zero;
 	uint64_t epoch, seq, lap, pos, prev_crc;
 	uint64_t flushed_upto; /* blocks up to this sequence were flushed before this one was written */
 	uint64_t new_epoch;    /* BLOCK_EPOCH: the epoch that begins after this block */
 	uint8_t new_nonce[16];
-	uint64_t crc64; /* CRC of the block; set by the encoder and the decoder */
+	uint64_t zeros[3];
+	uint64_t crc64; /* CRC of the block */
 };
+_Static_assert(sizeof(struct block_head) == BLOCK_HEAD_BYTES, "on-disk layout");
 
 /* Seals a block: writes the header before the records at buf + BLOCK_HEAD_BYTES, and zeroes the padding. */
 void block_seal(void *buf, struct block_head *h, const uint8_t nonce[16]);
@@ -225,18 +230,22 @@ uint64_t block_epoch(const void *buf);
 
 #define SNAP_HEAD_BYTES 80
 
+/* The head of a block, as it lies on the disk. snap_seal() sets magic, version and crc64; `zero` is 0. */
 struct snap_head {
+	uint32_t magic, version;
 	uint8_t disk_uuid[16];
 	uint64_t id; /* id of the snapshot */
 	uint32_t index;
 	uint32_t used_bytes, record_nr;
-	uint64_t next_ext;   /* extent of the next block; SNAP_LAST: this block is the last */
 	uint32_t next_bytes; /* size of the next block's extent, not its used bytes */
-	uint64_t older_id;   /* id of the previous snapshot; 0: unknown (format versions 1 and 2) */
+	uint64_t next_ext;   /* extent of the next block; SNAP_LAST: this block is the last */
+	uint64_t older_id;   /* id of the previous snapshot; 0: there is none */
 	/* number of extents of the previous snapshot's chain, 8 bytes each, at the end of the used bytes */
 	uint32_t older_nr;
+	uint32_t zero;
 	uint64_t crc64;
 };
+_Static_assert(sizeof(struct snap_head) == SNAP_HEAD_BYTES, "on-disk layout");
 #define SNAP_LAST UINT64_MAX
 #define SNAP_OLDER_BYTES 8u
 /* A snapshot can be written to a disk whose free space is only single units. */
