@@ -23,7 +23,7 @@ SIM-set/set := -DSIM_LOOKED_UP
 SIM-set/set_list := -DSIM_LOOKED_UP
 SIM-set/find_port := -DSIM_LOOKED_UP
 SIM-extent/log/commit := -Dpublish_block=sim_publish_block
-SIM-extent/log/judge := -Dtree_reserve=sim_tree_reserve -Drec_new=sim_rec_new
+SIM-extent/log/dead := -Dtree_reserve=sim_tree_reserve -Drec_new=sim_rec_new
 SIM-extent/object/map := -Dalloc_take=sim_alloc_take
 
 $(O)/sim/src/%.o: src/%.c $(O)/flags $(O)/flags-tests tests/sim/sim.mk

@@ -36,80 +36,52 @@ static void lead(struct vol *vol, struct vol_port *p);
 
 /* ---- answers ---- */
 
-static void
-answer_list(struct commit *c, int result, bool keep)
+/* Takes the first commit of a list; afterwards it may be answered. */
+static struct commit *
+take_first(struct commit **list)
 {
-	while (c) {
-		struct commit *next = c->next;
+	struct commit *c = *list;
 
-		commit_answer(c, keep ? c->result : result);
-		c = next;
-	}
+	if (c)
+		*list = c->next;
+	return c;
 }
 
-/* Answers a block that was published. */
+/* Answers each commit of a list with its result. published_ns: time of the publication, for steps.h; 0: none. */
 static void
-answer_published(struct vol *vol, struct commit *c)
+answer_list(struct commit *list, uint64_t published_ns)
 {
-	while (c) {
-		struct commit *next = c->next;
-
-		if (c->step_ns) {
-			c->step_ns = vol->leader.led_ns;
+	for (struct commit *c; (c = take_first(&list)) != NULL;) {
+		if (published_ns && c->step_ns) {
+			c->step_ns = published_ns;
 			c->is_published = true;
 		}
 		commit_answer(c, c->result);
-		c = next;
 	}
 }
 
-/* Answers a block that failed.  Nobody knows of what was in it, but for want of room: where the log had none (-ENOSPC),
- * there is no block, and a record whose data had none is no record. */
+/* Refuses the commits of the queue: with -EROFS if the disk has failed, although commands still change to whom the keys
+ * belong; otherwise with -ENOSPC, as the log found no room a moment ago. Then commands, which have no record, wait on, and so
+ * does a gate that is to open, as a refused one would stay closed. */
 static void
-answer_batch(struct commit *c, int log_error)
+refuse_queue(struct vol *vol, bool has_failed)
 {
-	while (c) {
-		struct commit *next = c->next;
-		bool is_none = log_error == -ENOSPC || atomic_load(&c->data_error) == -ENOSPC;
-
-		commit_answer(c, is_none ? -ENOSPC : -ECANCELED);
-		c = next;
-	}
-}
-
-/* Refuses what waits, as the log found no room a moment ago; commands, which have no record, wait on, and so does a gate
- * that is to open, as a refused one would stay closed. */
-static void
-refuse_for_room(struct vol *vol)
-{
-	struct commit *c = vol->leader.queue;
+	struct commit *list = vol->leader.queue;
 
 	vol->leader.queue = NULL;
 	vol->leader.queue_end = &vol->leader.queue;
-	while (c) {
-		struct commit *next = c->next;
+	for (struct commit *c; (c = take_first(&list)) != NULL;) {
+		if (has_failed) {
+			bool is_done = c->kind == COMMIT_SLOTS && slots_command(vol, c) == V_NOW;
 
-		c->next = NULL;
-		if (c->kind == COMMIT_SLOTS || c->kind == COMMIT_GATE_OPEN) {
+			commit_answer(c, is_done ? 0 : -EROFS);
+		} else if (c->kind == COMMIT_SLOTS || c->kind == COMMIT_GATE_OPEN) {
+			c->next = NULL;
 			*vol->leader.queue_end = c;
 			vol->leader.queue_end = &c->next;
 		} else {
 			commit_answer(c, -ENOSPC);
 		}
-		c = next;
-	}
-}
-
-/* Nothing is written any more, but who has which keys may change all the same. */
-static void
-answer_failed(struct vol *vol, struct commit *c)
-{
-	while (c) {
-		struct commit *next = c->next;
-		bool is_done = c->kind == COMMIT_SLOTS && slots_command(vol, c) == 0;
-
-		commit_answer(c, is_done ? 0 : -EROFS);
-		c = next;
 	}
 }
 
@@ -120,22 +92,26 @@ static void
 fail_block(struct vol *vol)
 {
 	struct commit *batch = vol->block.batch, *after = vol->block.after;
-	int error = vol->block.log_error;
+	int log_error = vol->block.log_error;
 
+	/* The outcome of its records is unknown, but for want of room: where the log had none (-ENOSPC), there is no block, and a
+	 * record whose data had none is no record. */
 	for (struct commit *c = batch; c; c = c->next) {
-		rec_drop(vol->tree, c->rec);
-		if (c->dead)
-			dead_put(vol, c->dead);
-		tree_unreserve(vol->tree, 1);
+		bool is_none = log_error == -ENOSPC || atomic_load(&c->data_error) == -ENOSPC;
+
+		commit_put_back(vol, c);
+		c->result = is_none ? -ENOSPC : -ECANCELED;
 	}
+	for (struct commit *c = after; c; c = c->next)
+		c->result = disk_failed(&vol->disk) ? -EROFS : -EAGAIN;
 	/*
 	 * The block may or may not be on the disk.  Where only data could not be written, for want of the
 	 * kernel's memory, the disk lives on: the next block goes to the same place, and what this one names
 	 * stays as it is until a restart.  What only waited for it has changed nothing.
 	 */
 	block_reset(vol);
-	answer_batch(batch, error);
-	answer_list(after, disk_failed(&vol->disk) ? -EROFS : -EAGAIN, false);
+	answer_list(batch, 0);
+	answer_list(after, 0);
 }
 
 static void start_flush(struct vol *vol, struct vol_port *p, bool has_block);
@@ -166,8 +142,8 @@ flush_ended(struct vol *vol, struct vol_port *p)
 			step_took(&vol->published, vol->block.counted, vol->flush.ended_ns,
 				  vol->leader.led_ns);
 			block_reset(vol);
-			answer_published(vol, batch);
-			answer_list(after, 0, true);
+			answer_list(batch, vol->leader.led_ns);
+			answer_list(after, 0);
 		}
 	}
 	lead(vol, p);
@@ -368,16 +344,12 @@ lead_step(struct vol *vol, struct vol_port *p)
 	publish_reclaim(vol);
 	gather(vol);
 	if (disk_failed(&vol->disk)) {
-		struct commit *q = vol->leader.queue;
-
-		vol->leader.queue = NULL;
-		vol->leader.queue_end = &vol->leader.queue;
-		answer_failed(vol, q);
+		refuse_queue(vol, true);
 		return false;
 	}
 	vol->leader.step_ns = clock_ns();
 	if (vol->leader.step_ns < vol->leader.room_ns) {
-		refuse_for_room(vol);
+		refuse_queue(vol, false);
 		return false;
 	}
 	vol->leader.room_ns = 0;
@@ -393,7 +365,7 @@ lead_step(struct vol *vol, struct vol_port *p)
 		struct commit *after = vol->block.after;
 
 		block_reset(vol);
-		answer_list(after, 0, true);
+		answer_list(after, 0);
 	}
 	if (vol->leader.have_unflushed) {
 		start_flush(vol, p, false);

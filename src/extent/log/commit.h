@@ -18,6 +18,7 @@
 
 #include "extent/log/rec_codec.h"
 #include "base/mailbox.h"
+#include "model/decide.h"
 
 #include <stdatomic.h>
 
@@ -25,23 +26,25 @@ struct dead;
 struct gc_job;
 struct vol_port;
 
+/* The kinds below MODEL_ACTS are acts of the object model. */
 enum commit_kind {
-	COMMIT_PUT,
-	COMMIT_CHUNK,
-	COMMIT_DELETE,
-	COMMIT_BUCKET_MAKE,
-	COMMIT_BUCKET_REMOVE,
-	COMMIT_BUCKET_ATTRS,
+	COMMIT_PUT = MODEL_PUT,
+	COMMIT_DELETE = MODEL_DELETE,
+	COMMIT_BUCKET_MAKE = MODEL_MAKE_BUCKET,
+	COMMIT_BUCKET_REMOVE = MODEL_REMOVE_BUCKET,
+	COMMIT_BUCKET_ATTRS = MODEL_SET_BUCKET_ATTRS,
 	/* changes the number of copies in the existing record of a bucket: the leader makes the views */
-	COMMIT_BUCKET_COPIES,
-	COMMIT_ATTRS, /* changes the attributes of the existing record: the leader makes the view */
-	COMMIT_UPLOAD_MAKE,
-	COMMIT_UPLOAD_ABORT,
-	COMMIT_PART,
-	COMMIT_COMPLETE,
+	COMMIT_BUCKET_COPIES = MODEL_SET_COPIES,
+	/* changes the attributes of the existing record: the leader makes the view */
+	COMMIT_ATTRS = MODEL_SET_ATTRS,
+	COMMIT_UPLOAD_MAKE = MODEL_CREATE_UPLOAD,
+	COMMIT_UPLOAD_ABORT = MODEL_ABORT,
+	COMMIT_PART = MODEL_PUT_PART,
+	COMMIT_COMPLETE = MODEL_COMPLETE,
+	COMMIT_GATE_CLOSE = MODEL_CLOSE_BUCKET, /* closes the gate of a bucket; writes no record */
+	COMMIT_CHUNK = MODEL_ACTS,
 	/* a commit of the leader: moves the bytes of the existing record to another place (pack.h) */
 	COMMIT_MOVE,
-	COMMIT_GATE_CLOSE, /* closes the gate of a bucket; writes no record */
 	COMMIT_GATE_OPEN,
 	COMMIT_SLOTS, /* executes a command (slots.h); writes no record */
 };
@@ -117,6 +120,13 @@ struct commit {
 	struct rec *rec;
 	struct dead *dead; /* for the record that the commit replaces */
 };
+
+/* Returns true if the record takes no more room than it gives back. */
+static inline bool
+commit_is_no_growth(const struct commit *c)
+{
+	return c->view.op == REC_DELETE || c->kind == COMMIT_BUCKET_COPIES;
+}
 
 /* Submits c; c->finished runs later. c->state: whether data writes are in flight. */
 void commit_submit(struct vol_port *p, struct commit *c);

@@ -4,6 +4,7 @@
 
 #include "extent/disk/rules.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #define SMALL_BYTES 512u /* in a snapshot */
@@ -187,6 +188,69 @@ dead_put(struct vol *vol, struct dead *dead)
 	ld->dead_free = dead;
 }
 
+/* ---- memory for publishing ---- */
+
+void
+commit_put_back(struct vol *vol, struct commit *c)
+{
+	rec_drop(vol->tree, c->rec);
+	c->rec = NULL;
+	if (c->dead)
+		dead_put(vol, c->dead);
+	c->dead = NULL;
+	tree_unreserve(vol->tree, 1);
+}
+
+/* Memory that no reader uses any longer was freed at the beginning of the leader's step (publish_reclaim()). */
+int
+commit_set_aside(struct vol *vol, struct commit *c, bool replaces)
+{
+	bool is_put = c->view.op == REC_PUT;
+
+	/* The tree keeps back what deletes need. */
+	if ((!commit_is_no_growth(c) ? tree_reserve(vol->tree, 1) : tree_reserve_deletes(vol->tree, 1)) < 0)
+		return -ENOSPC;
+	if (is_put)
+		c->rec = rec_new(vol->tree, &c->view, c->view.entries);
+	if (replaces)
+		c->dead = dead_get(vol);
+	if ((!is_put || c->rec) && (!replaces || c->dead))
+		return 0;
+	commit_put_back(vol, c);
+	return -ENOSPC;
+}
+
+/* ---- the end ---- */
+
+/* Frees the memory of a dead record when no reader and no snapshot can see the record any longer. */
+static void
+retire(struct vol *vol, struct rec *r)
+{
+	/* Only one snapshot walks at a time; what is younger than it need not wait for it. */
+	uint64_t birth = atomic_load(&vol->snap.state) != SNAP_IDLE && r->version > vol->snap.ref.version_max
+				 ? vol->snap.gen + 1
+				 : 0;
+
+	rec_drop_outside(r);
+	tree_rec_retire(vol->tree, r, birth);
+}
+
+void
+dead_end(struct vol *vol, struct dead *dead)
+{
+	struct rec *r = dead->rec;
+	struct map_ref map;
+
+	if (!dead->is_shared && r->body == BODY_EXTENTS && rec_entries(r))
+		disk_extents_free(&vol->disk, rec_entries(r), r->entry_nr);
+	if (!dead->is_shared && r->body == BODY_PACKED)
+		pack_gone(vol, *(const uint64_t *)rec_entries(r), r->size_bytes);
+	if (!dead->is_shared && rec_map(r, &map))
+		disk_extents_free(&vol->disk, map.ext, map.nr);
+	retire(vol, r);
+	dead_put(vol, dead);
+}
+
 void
 dead_fini(struct vol *vol)
 {
@@ -198,16 +262,4 @@ dead_fini(struct vol *vol)
 		ld->dead_blocks = b->next;
 		free(b);
 	}
-}
-
-void
-rec_retire(struct vol *vol, struct rec *r)
-{
-	/* Only one snapshot walks at a time; what is younger than it need not wait for it. */
-	uint64_t birth = atomic_load(&vol->snap.state) != SNAP_IDLE && r->version > vol->snap.ref.version_max
-				 ? vol->snap.gen + 1
-				 : 0;
-
-	rec_drop_outside(r);
-	tree_rec_retire(vol->tree, r, birth);
 }

@@ -37,6 +37,13 @@ struct dead {
 /* Takes a struct dead from the pool. Returns NULL if there is no memory. */
 struct dead *dead_get(struct vol *vol);
 void dead_put(struct vol *vol, struct dead *dead);
+/* Allocates all memory for publishing a record, before anything is written. replaces: the index has a record of the key.
+ * Returns 0 or -ENOSPC. */
+int commit_set_aside(struct vol *vol, struct commit *c, bool replaces);
+/* Frees the memory of a record that will not be published. */
+void commit_put_back(struct vol *vol, struct commit *c);
+/* Frees the space of a dead record, and its memory when no reader and no snapshot can see the record any longer. */
+void dead_end(struct vol *vol, struct dead *dead);
 /* Frees the pool. */
 void dead_fini(struct vol *vol);
 
@@ -44,8 +51,6 @@ void dead_fini(struct vol *vol);
  * none. */
 void rec_count(struct vol *vol, const uint8_t *key, size_t key_len, const struct rec *born,
 	       const struct rec *died);
-/* Frees the memory of a dead record when no reader and no snapshot can see the record any longer. */
-void rec_retire(struct vol *vol, struct rec *r);
 /* Reserves space in the allocator for the snapshots of the index. */
 void rec_hold_back(struct vol *vol);
 /* Returns true if the index may grow by the commit c, whose records have `bytes` in all, so that the space

@@ -248,27 +248,6 @@ find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_r
 	return find_key(cv, c->view.key, c->view.key_len, c->key_hash, ret_record);
 }
 
-static const enum model_act act_of[] = {
-	[COMMIT_PUT] = MODEL_PUT,
-	[COMMIT_DELETE] = MODEL_DELETE,
-	[COMMIT_BUCKET_MAKE] = MODEL_MAKE_BUCKET,
-	[COMMIT_BUCKET_REMOVE] = MODEL_REMOVE_BUCKET,
-	[COMMIT_BUCKET_ATTRS] = MODEL_SET_BUCKET_ATTRS,
-	[COMMIT_BUCKET_COPIES] = MODEL_SET_COPIES,
-	[COMMIT_ATTRS] = MODEL_SET_ATTRS,
-	[COMMIT_UPLOAD_MAKE] = MODEL_CREATE_UPLOAD,
-	[COMMIT_UPLOAD_ABORT] = MODEL_ABORT,
-	[COMMIT_PART] = MODEL_PUT_PART,
-	[COMMIT_COMPLETE] = MODEL_COMPLETE,
-	[COMMIT_GATE_CLOSE] = MODEL_CLOSE_BUCKET,
-};
-
-bool
-decide_knows(const struct commit *c)
-{
-	return c->kind == COMMIT_PUT || (c->kind < sizeof act_of / sizeof act_of[0] && act_of[c->kind]);
-}
-
 /* The number of copies for which a client's key was placed; 0: a volume that has all keys, a copy from another
  * disk, and a record that is no object or upload have none. */
 static unsigned
@@ -283,13 +262,13 @@ copies_of(const struct vol *vol, const struct commit *c)
 	return 1 + key_has_two(type);
 }
 
-enum decided
-decide_commit(const struct vol *vol, struct commit *c, struct model_answer *ret, bool *ret_depends)
+enum verdict
+decide_commit(const struct vol *vol, struct commit *c, struct model_answer *ret, enum verdict *ret_refused)
 {
 	const bool completes = c->kind == COMMIT_COMPLETE;
 	const struct store_complete list = { .parts = c->parts, .part_nr = c->view.entry_nr };
 	const struct model_op op = {
-		.act = act_of[c->kind],
+		.act = (enum model_act)c->kind,
 		.pre = &c->pre,
 		.version = c->want_version,
 		.size_bytes = c->view.size_bytes,
@@ -304,12 +283,12 @@ decide_commit(const struct vol *vol, struct commit *c, struct model_answer *ret,
 	};
 	bool changes;
 
-	check(decide_knows(c));
+	check(op.act < MODEL_ACTS);
 	if (completes)
 		cv.parts.id = ((const struct chunk_ref *)c->view.entries)->id;
 	changes = model_decide(&op, &cv.view, ret);
 	if (ret->result == -EINPROGRESS)
-		return DECIDED_LATER;
+		return V_LATER;
 	c->result = ret->result;
 	c->bad = ret->bad;
 	/* A record of another disk takes the place of the one that is there. */
@@ -319,6 +298,6 @@ decide_commit(const struct vol *vol, struct commit *c, struct model_answer *ret,
 		ret->replaces = s.exists;
 		ret->old = s.record;
 	}
-	*ret_depends = cv.depends;
-	return changes ? DECIDED_CHANGE : DECIDED_RESULT;
+	*ret_refused = cv.depends ? V_AFTER : V_NOW;
+	return changes ? V_PACKED : *ret_refused;
 }

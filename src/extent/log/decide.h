@@ -8,7 +8,6 @@
 #define GANTRY_EXTENT_LOG_DECIDE_H
 
 #include "extent/log/commit.h"
-#include "model/decide.h"
 
 struct tree;
 struct vol;
@@ -22,19 +21,19 @@ struct key_state {
 
 struct key_state key_state(const struct vol *vol, const uint8_t *key, size_t len, uint32_t hash);
 
-/* The result of a decision. */
-enum decided {
-	DECIDED_CHANGE, /* the records of the commit change */
-	DECIDED_RESULT, /* no record changes; c->result is the result */
-	DECIDED_LATER,  /* a record of the block matters: the commit is decided again after the block */
+/* The result for a commit that the leader judges. */
+enum verdict {
+	V_PACKED, /* the records of the commit change: it belongs into the block */
+	V_NOW,    /* c->result is the answer */
+	V_AFTER,  /* the same after the flush of the block: the answer depends on a record in the block */
+	V_LATER,  /* the commit stays in the queue */
+	V_FULL,   /* the commit and all later ones stay in the queue */
 };
 
-/* Decides a commit for which the object model has an act. *ret_depends: the result depends on a record in the
- * block, so it may be reported only after the flush. */
-enum decided decide_commit(const struct vol *vol, struct commit *c, struct model_answer *ret,
-			   bool *ret_depends);
-/* Returns true if the object model has an act for the commit. */
-bool decide_knows(const struct commit *c);
+/* Decides a commit for which the object model has an act: V_PACKED, V_NOW, V_AFTER or V_LATER. *ret_refused: the verdict for
+ * a commit that the caller refuses although its records could change. */
+enum verdict decide_commit(const struct vol *vol, struct commit *c, struct model_answer *ret,
+			   enum verdict *ret_refused);
 
 /* Adds up the list of a completion from the published parts, writes the parts to refs, and checks the list.
  * Returns 0 or the error of the list. Any thread that reads the index. */

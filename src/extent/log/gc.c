@@ -8,27 +8,16 @@
 
 #include "extent/disk/rules.h"
 #include "extent/log/parts.h"
-#include "base/check.h"
 #include "base/list.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 int
 gc_init(struct vol *vol)
 {
-	struct leader *ld = &vol->leader;
-
-	ld->gc_end = &ld->gc;
-	ld->gc_mem = calloc(GC_COMMITS, sizeof *ld->gc_mem);
-	if (!ld->gc_mem)
-		return -ENOMEM;
-	for (int i = 0; i < GC_COMMITS; i++) {
-		ld->gc_mem[i].next = ld->gc_free;
-		ld->gc_free = &ld->gc_mem[i];
-	}
-	return 0;
+	vol->leader.gc_end = &vol->leader.gc;
+	return pool_init(&vol->leader.removals, sizeof(struct gc_commit), GC_COMMITS);
 }
 
 static void
@@ -53,8 +42,7 @@ gc_fini(struct vol *vol)
 	free_jobs(vol->leader.gc);
 	free_jobs(atomic_exchange(&vol->gc_new, NULL));
 	vol->leader.gc = NULL;
-	free(vol->leader.gc_mem);
-	vol->leader.gc_mem = NULL;
+	pool_fini(&vol->leader.removals);
 }
 
 static void
@@ -80,8 +68,8 @@ gc_upload_job(const uint8_t id[CHUNK_ID_BYTES], const struct store_part_ref *par
 
 	if (!job)
 		return NULL;
-	job->kind = GC_PARTS;
-	job->at = 1;
+	job->type = KEY_PART;
+	job->nr = UINT32_MAX;
 	memcpy(job->id, id, CHUNK_ID_BYTES);
 	job->skip = nr ? skip : NULL;
 	for (uint32_t i = 0; i < nr; i++)
@@ -90,14 +78,14 @@ gc_upload_job(const uint8_t id[CHUNK_ID_BYTES], const struct store_part_ref *par
 }
 
 struct gc_job *
-gc_bucket_job(const uint8_t *name, size_t len)
+gc_bucket_job(const uint8_t *name, size_t len, uint64_t before)
 {
 	struct gc_job *job = calloc(1, sizeof *job + sizeof(struct gc_bucket));
 
 	if (!job)
 		return NULL;
-	job->kind = GC_BUCKET;
 	job->bucket = (struct gc_bucket *)(job + 1);
+	job->bucket->before = before;
 	job->bucket->name_len = (uint16_t)len;
 	memcpy(job->bucket->name, name, len);
 	/* Attributes first, then uploads. */
@@ -116,7 +104,6 @@ gc_orphans(struct vol *vol, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint
 
 	if (!job)
 		return;
-	job->kind = GC_RANGE;
 	job->type = type;
 	memcpy(job->id, id, CHUNK_ID_BYTES);
 	job->at = from;
@@ -131,17 +118,10 @@ gc_orphans(struct vol *vol, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint
 static void
 job_done(struct vol *vol, struct gc_job *job)
 {
-	struct dead *dead = job->dead;
-	struct map_ref map;
-
-	if (!dead) {
+	if (job->dead)
+		dead_end(vol, job->dead);
+	else
 		free(job);
-	} else {
-		if (rec_map(dead->rec, &map))
-			disk_extents_free(&vol->disk, map.ext, map.nr);
-		rec_retire(vol, dead->rec);
-		dead_put(vol, dead);
-	}
 	atomic_fetch_sub(&vol->dead_nr, 1);
 }
 
@@ -154,22 +134,16 @@ is_back(const struct vol *vol, const uint8_t *key, const struct rec *r)
 	return vol->slots && RULE_MOVE_NOT_COLLECTED && key[0] == KEY_PART && has_owner(vol->tree, key, r);
 }
 
-/* By their numbers: the key, if there is such a record. */
+/* Of a dead manifest: the key of the next chunk or part that has a record. */
 static bool
-numbered(struct vol *vol, struct gc_job *job, uint8_t *key)
+next_of_manifest(struct vol *vol, struct gc_job *job, uint8_t *key)
 {
+	const struct chunk_ref *ch = rec_entries(job->dead->rec);
+
 	for (; job->at < job->nr; job->at++) {
-		const uint8_t *id = job->id;
-		uint32_t index = job->at;
 		const struct rec *r;
 
-		if (job->dead) {
-			const struct chunk_ref *ch = rec_entries(job->dead->rec);
-
-			id = ch[job->at].id;
-			index = ch[job->at].index;
-		}
-		key_chunk(key, id, index);
+		key_chunk(key, ch[job->at].id, ch[job->at].index);
 		key[0] = job->type;
 		r = tree_find(vol->tree, key, CHUNK_KEY_BYTES);
 		if (r && !is_back(vol, key, r))
@@ -178,24 +152,25 @@ numbered(struct vol *vol, struct gc_job *job, uint8_t *key)
 	return false;
 }
 
-/* What is there of an upload, from a number on. */
+/* Of an id: the key of the next chunk or part, from a number on. */
 static bool
-next_part(struct vol *vol, struct gc_job *job, uint8_t *key)
+next_of_id(struct vol *vol, struct gc_job *job, uint8_t *key)
 {
 	struct tree_cursor c;
-	bool there;
 
-	key_part(key, job->id, job->at);
+	key_chunk(key, job->id, job->at);
+	key[0] = job->type;
 	tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
-	for (there = tree_seek(&c, key, CHUNK_KEY_BYTES, false); there; there = tree_next(&c)) {
+	for (bool there = tree_seek(&c, key, CHUNK_KEY_BYTES, false); there; there = tree_next(&c)) {
 		uint32_t number;
 
 		if (c.key_len != CHUNK_KEY_BYTES || memcmp(c.key, key, 1 + CHUNK_ID_BYTES) != 0)
 			return false;
 		number = key_index((const uint8_t *)c.key);
-		if (job->skip && job->skip[number / 8] >> number % 8 & 1)
-			continue;
-		if (is_back(vol, (const uint8_t *)c.key, c.rec))
+		if (number >= job->nr)
+			return false;
+		if ((job->skip && job->skip[number / 8] >> number % 8 & 1) ||
+		    is_back(vol, (const uint8_t *)c.key, c.rec))
 			continue;
 		job->at = number;
 		memcpy(key, c.key, CHUNK_KEY_BYTES);
@@ -241,14 +216,10 @@ next_of_bucket(struct vol *vol, struct gc_bucket *b, uint8_t *key)
 static size_t
 next_key(struct vol *vol, struct gc_job *job, uint8_t *key)
 {
-	switch (job->kind) {
-	case GC_PARTS:
-		return next_part(vol, job, key) ? CHUNK_KEY_BYTES : 0;
-	case GC_BUCKET:
+	if (job->bucket)
 		return next_of_bucket(vol, job->bucket, key);
-	default:
-		return numbered(vol, job, key) ? CHUNK_KEY_BYTES : 0;
-	}
+	return (job->dead ? next_of_manifest(vol, job, key) : next_of_id(vol, job, key)) ? CHUNK_KEY_BYTES
+											 : 0;
 }
 
 /* Behind the one that was packed. */
@@ -257,7 +228,7 @@ go_on(struct gc_job *job)
 {
 	job->at++;
 	/* The least key behind it. */
-	if (job->kind == GC_BUCKET)
+	if (job->bucket)
 		job->bucket->at[job->bucket->at_len++] = 0;
 }
 
@@ -274,12 +245,10 @@ again(struct vol *vol, const struct gc_commit *g)
 		return;
 	}
 	nul = memchr(g->key, 0, g->c.view.key_len);
-	job = r ? gc_bucket_job(g->key + 1, (size_t)(nul - g->key - 1)) : NULL;
+	job = r ? gc_bucket_job(g->key + 1, (size_t)(nul - g->key - 1), r->version + 1) : NULL;
 	/* Without memory it waits for the next start. */
-	if (!job)
-		return;
-	job->bucket->before = r->version + 1;
-	gc_add(vol, job);
+	if (job)
+		gc_add(vol, job);
 }
 
 /* The removal was published, or will never be. */
@@ -292,37 +261,35 @@ on_done(struct commit *c)
 	atomic_fetch_sub(&vol->dead_nr, 1);
 	if (c->result < 0 && !disk_failed(&vol->disk))
 		again(vol, g);
-	g->next = vol->leader.gc_free;
-	vol->leader.gc_free = g;
+	pool_put(&vol->leader.removals, g);
 }
 
 static bool
 pack_one(struct vol *vol, const uint8_t *key, size_t len)
 {
-	struct gc_commit *g = vol->leader.gc_free, *next;
 	enum room room = block_room(vol, REC_HEAD_BYTES + len + 8, true);
+	struct gc_commit *g = room == ROOM_YES ? pool_get(&vol->leader.removals) : NULL;
 
 	/* Nobody else may be waiting: it is for these that the next snapshot is due. */
 	if (room == ROOM_LOG_FULL)
 		vol->leader.log_is_full = true;
-	if (!g || room != ROOM_YES)
+	if (!g)
 		return false;
-	if (tree_reserve_deletes(vol->tree, 1) < 0)
-		return false;
-	next = g->next;
-	*g = (struct gc_commit){ .vol = vol,
-				 .c = { .is_gc = true, .finished = on_done, .kind = COMMIT_DELETE } };
+	*g = (struct gc_commit){
+		.vol = vol,
+		.c = { .is_gc = true,
+		       .finished = on_done,
+		       .kind = COMMIT_DELETE,
+		       .key_hash = key_hash(key, len),
+		       .view = { .op = REC_DELETE, .key = g->key, .key_len = (uint16_t)len } }
+	};
 	memcpy(g->key, key, len);
-	g->c.dead = dead_get(vol);
-	if (!g->c.dead) {
-		tree_unreserve(vol->tree, 1);
+	if (commit_set_aside(vol, &g->c, true) < 0) {
+		pool_put(&vol->leader.removals, g);
 		return false;
 	}
-	vol->leader.gc_free = next;
 	atomic_fetch_add(&vol->dead_nr, 1);
-	g->c.view = (struct rec_view){ .op = REC_DELETE, .key = g->key, .key_len = (uint16_t)len };
 	g->c.view.version = atomic_fetch_add(&vol->version, 1) + 1;
-	g->c.key_hash = key_hash(g->key, len);
 	block_pack(vol, &g->c);
 	return true;
 }

@@ -16,27 +16,20 @@
 struct dead;
 struct vol;
 
-enum gc_kind {
-	GC_DEAD,   /* chunks or parts of a dead manifest */
-	GC_RANGE,  /* chunks or parts (type) of one id, with the indexes from `at` to nr - 1 */
-	GC_PARTS,  /* the parts of an upload that are not in skip */
-	GC_BUCKET, /* remaining records of a removed bucket: uploads and attributes older than `before` */
-};
-
-/* Records to be removed, one after the other. */
+/* Records to be removed, one after the other: the chunks or parts of a dead manifest; the chunks or parts of one id;
+ * or the uploads and attributes that a removed bucket has left. */
 struct gc_job {
 	struct gc_job *next;
-	enum gc_kind kind;
-	uint8_t type;
+	uint8_t type; /* KEY_CHUNK or KEY_PART */
 	/* dead record of the manifest; NULL: the job is allocated for an operation, and is freed with
 	 * free() */
 	struct dead *dead;
 	uint8_t id[CHUNK_ID_BYTES];
-	uint32_t at, nr;
+	uint32_t at, nr; /* of an id: indexes from `at` to nr - 1 are removed; of a manifest: its entries */
 	/* one bit for each part number that is skipped, in the memory after the job; NULL: no part is
 	 * skipped */
 	const uint8_t *skip;
-	/* data of a GC_BUCKET job, in the memory after the job; NULL: another kind of job */
+	/* the removed bucket, in the memory after the job; NULL: another kind of job */
 	struct gc_bucket *bucket;
 };
 
@@ -49,7 +42,6 @@ struct gc_bucket {
 
 /* The removal of one record, a commit of the leader. */
 struct gc_commit {
-	struct gc_commit *next;
 	struct vol *vol;
 	struct commit c;
 	uint8_t key[KEY_BYTES_MAX];
@@ -65,9 +57,9 @@ void gc_orphans(struct vol *vol, uint8_t type, const uint8_t id[CHUNK_ID_BYTES],
  * Returns NULL if there is no memory. */
 struct gc_job *gc_upload_job(const uint8_t id[CHUNK_ID_BYTES], const struct store_part_ref *parts,
 			     uint32_t nr);
-/* Makes a job that removes the remaining records of a bucket when the removal of the bucket is published.
- * name: without type byte. Returns NULL if there is no memory. */
-struct gc_job *gc_bucket_job(const uint8_t *name, size_t len);
+/* Makes a job that removes the remaining records of a bucket, with versions below `before` (0: below that of the commit with
+ * which the job begins). name: without type byte. Returns NULL if there is no memory. */
+struct gc_job *gc_bucket_job(const uint8_t *name, size_t len, uint64_t before);
 /* Begins a job. */
 void gc_add(struct vol *vol, struct gc_job *job);
 int gc_init(struct vol *vol);

@@ -9,21 +9,10 @@
 #include "extent/log/decide.h"
 #include "extent/log/judge.h"
 #include "extent/log/parts.h"
-#include "base/check.h"
 #include "base/clock.h"
-#include "store/ops.h"
 
 #include <errno.h>
 #include <string.h>
-
-/* What becomes of a commit that is looked at. */
-enum verdict {
-	V_PACKED, /* in the block */
-	V_NOW,    /* c->result is the answer */
-	V_AFTER,  /* is the answer if the block is flushed: it depends on a record in it */
-	V_LATER,  /* stays in the queue */
-	V_FULL,   /* so does everything behind it */
-};
 
 /* ---- gates ---- */
 
@@ -133,28 +122,21 @@ judge_repair(struct vol *vol, struct commit *c)
 static enum verdict
 judge_change(struct vol *vol, struct commit *c, struct model_answer *a)
 {
-	bool depends = false;
+	enum verdict refused, v = decide_commit(vol, c, a, &refused);
 
-	switch (decide_commit(vol, c, a, &depends)) {
-	case DECIDED_LATER:
-		return V_LATER;
-	case DECIDED_RESULT:
-		if (c->kind == COMMIT_GATE_CLOSE && c->result == 0)
+	if (v != V_PACKED) {
+		if (v != V_LATER && c->kind == COMMIT_GATE_CLOSE && c->result == 0)
 			c->result = gate_close(vol, c, -EAGAIN);
-		break;
-	default:
-		c->result = c->kind == COMMIT_BUCKET_MAKE ? usage_judge_bucket(vol, c) : 0;
-		if (c->result == 0 && c->is_gated)
-			c->result = gate_close(vol, c, -ENXIO);
-		if (c->result < 0)
-			break;
-		if (c->kind == COMMIT_ATTRS)
-			make_attrs(vol, c);
-		if (c->kind == COMMIT_BUCKET_COPIES)
-			make_copies(vol, c);
-		return V_PACKED;
+		return v;
 	}
-	return depends ? V_AFTER : V_NOW;
+	c->result = c->kind == COMMIT_BUCKET_MAKE ? usage_judge_bucket(vol, c) : 0;
+	if (c->result == 0 && c->is_gated)
+		c->result = gate_close(vol, c, -ENXIO);
+	if (c->kind == COMMIT_ATTRS)
+		make_attrs(vol, c);
+	if (c->kind == COMMIT_BUCKET_COPIES)
+		make_copies(vol, c);
+	return c->result < 0 ? refused : V_PACKED;
 }
 
 /* Judges a commit by its place, gates, and the object model. *a: what V_PACKED changes. */
@@ -163,7 +145,6 @@ judge_state(struct vol *vol, struct commit *c, struct model_answer *a)
 {
 	const struct gate *g = c->bucket_key ? gate_find(vol, c->bucket_key, c->bucket_key_len) : NULL;
 	struct key_state s;
-	int r;
 
 	*a = (struct model_answer){ 0 };
 	c->result = vol->slots ? slots_judge(vol, c) : 0;
@@ -171,17 +152,13 @@ judge_state(struct vol *vol, struct commit *c, struct model_answer *a)
 		c->result = g->error;
 	if (c->result < 0)
 		return V_NOW;
-	switch (c->kind) {
-	case COMMIT_GATE_OPEN:
+	if (c->kind == COMMIT_SLOTS)
+		return slots_command(vol, c);
+	if (c->kind == COMMIT_GATE_OPEN) {
 		gate_open(vol, c);
 		return V_NOW;
-	case COMMIT_SLOTS:
-		r = slots_command(vol, c);
-		return r == 1 ? V_AFTER : r == 0 ? V_NOW : V_LATER;
-	default:
-		break;
 	}
-	if (decide_knows(c) && !(c->sent && c->sent->is_repair))
+	if ((enum model_act)c->kind < MODEL_ACTS && !(c->sent && c->sent->is_repair))
 		return judge_change(vol, c, a);
 	if (c->bucket_key) {
 		s = key_state(vol, c->bucket_key, c->bucket_key_len,
@@ -197,45 +174,7 @@ judge_state(struct vol *vol, struct commit *c, struct model_answer *a)
 	return c->sent ? judge_repair(vol, c) : V_PACKED;
 }
 
-static void
-put_back(struct vol *vol, struct commit *c)
-{
-	rec_drop(vol->tree, c->rec);
-	c->rec = NULL;
-	if (c->dead)
-		dead_put(vol, c->dead);
-	c->dead = NULL;
-	tree_unreserve(vol->tree, 1);
-}
-
-/* Takes no more room than it gives back. */
-static bool
-is_no_growth(const struct commit *c)
-{
-	return c->view.op == REC_DELETE || c->kind == COMMIT_BUCKET_COPIES;
-}
-
-/* Allocates all memory for publishing c, before anything is written. Returns 0 or -ENOSPC. Memory that no
- * reader uses any longer was freed at the beginning of the leader's step (publish_reclaim()). */
-static int
-set_aside(struct vol *vol, struct commit *c, bool replaces)
-{
-	bool is_put = c->view.op == REC_PUT;
-
-	/* The tree keeps back what deletes need. */
-	if ((!is_no_growth(c) ? tree_reserve(vol->tree, 1) : tree_reserve_deletes(vol->tree, 1)) < 0)
-		return -ENOSPC;
-	if (is_put)
-		c->rec = rec_new(vol->tree, &c->view, c->view.entries);
-	if (replaces)
-		c->dead = dead_get(vol);
-	if ((!is_put || c->rec) && (!replaces || c->dead))
-		return 0;
-	put_back(vol, c);
-	return -ENOSPC;
-}
-
-/* The same for c and the records that go with it: all, or none. */
+/* Allocates the memory for publishing c and the records that go with it: of all, or of none. */
 static int
 set_aside_all(struct vol *vol, struct commit *c, bool replaces)
 {
@@ -248,19 +187,19 @@ set_aside_all(struct vol *vol, struct commit *c, bool replaces)
 		s = key_state(vol, a->view.key, a->view.key_len, a->key_hash);
 		a->is_idle = e < 0 || (a->view.op == REC_DELETE && !s.exists);
 		if (!a->is_idle)
-			e = set_aside(vol, a, s.exists);
+			e = commit_set_aside(vol, a, s.exists);
 		a->is_idle |= e < 0;
 	}
 	if (e == 0)
-		e = set_aside(vol, c, replaces);
+		e = commit_set_aside(vol, c, replaces);
 	/* Last: what is not made must not be in the book. */
 	if (e == 0 && c->kind == COMMIT_BUCKET_MAKE && usage_make(vol, c) < 0) {
-		put_back(vol, c);
+		commit_put_back(vol, c);
 		e = -ENOSPC;
 	}
 	for (struct commit *a = c->also; e < 0 && a; a = a->also) {
 		if (!a->is_idle)
-			put_back(vol, a);
+			commit_put_back(vol, a);
 	}
 	return e;
 }
@@ -367,8 +306,7 @@ no_room(struct vol *vol, struct commit *c)
 static enum verdict
 judge_one(struct vol *vol, struct commit *c)
 {
-	bool is_delete = is_no_growth(c);
-	struct quota_change change;
+	bool is_delete = commit_is_no_growth(c);
 	uint64_t data_bytes = 0;
 	struct model_answer a;
 	size_t bytes;
@@ -394,8 +332,7 @@ judge_one(struct vol *vol, struct commit *c)
 		return v;
 	if (!version_is_written(vol, c))
 		return stall(vol, c);
-	change = usage_of_copies(c, &a.usage);
-	c->result = c->sent ? slots_reserve(vol) : usage_judge(vol, c, &change);
+	c->result = c->sent ? slots_reserve(vol) : usage_judge(vol, c, &a.usage);
 	/* What it was judged by may be pending, and may not come. */
 	if (c->result < 0)
 		return vol->block.records ? V_AFTER : V_NOW;
@@ -429,7 +366,7 @@ judge_one(struct vol *vol, struct commit *c)
 		c->result = a.result;
 	number_and_pack(vol, c);
 	if (!c->sent)
-		usage_pend(vol, c, &change);
+		usage_pend(vol, c, &a.usage);
 	return V_PACKED;
 }
 

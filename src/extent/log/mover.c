@@ -5,8 +5,6 @@
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "base/crc64.h"
-#define LOG_MODULE "store"
-#include "base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -70,6 +70,8 @@ pack_make(struct vol *vol, uint64_t unit, uint32_t steps)
 	_Atomic uint16_t **seg = &vol->packs.steps[unit / per_seg];
 	uint32_t was;
 
+	if (pack_steps(vol, unit) + steps > vol->disk.geo.unit_bytes / PLACE_STEP)
+		return -EEXIST;
 	if (!*seg)
 		*seg = calloc(per_seg, sizeof **seg);
 	if (!*seg)
@@ -77,16 +79,6 @@ pack_make(struct vol *vol, uint64_t unit, uint32_t steps)
 	was = atomic_fetch_add(&(*seg)[unit % per_seg], (uint16_t)steps);
 	changed(vol, was, was + steps);
 	return 0;
-}
-
-int
-pack_start(struct vol *vol, uint64_t place, uint64_t size_bytes)
-{
-	uint32_t steps = place_steps(size_bytes);
-
-	if (pack_steps(vol, ext_unit(place)) + steps > vol->disk.geo.unit_bytes / PLACE_STEP)
-		return -EEXIST;
-	return pack_make(vol, ext_unit(place), steps);
 }
 
 void
@@ -167,12 +159,10 @@ on_done(struct commit *c)
 
 	/* Where the block failed, it may be on the disk all the same: the place stays as it is until a restart.
 	 * A block for which the log had no room is not there. */
-	if (c->result == 0) {
+	if (c->result == 0)
 		atomic_fetch_add(&vol->packs.moved_nr, 1);
-		atomic_fetch_add(&vol->packs.moved_bytes, m->size_bytes);
-	} else if (c->result == -ENOSPC) {
+	else if (c->result == -ENOSPC)
 		pack_gone(vol, m->to, m->size_bytes);
-	}
 	vol->mover.left--;
 	look_if_over(vol);
 }
@@ -215,18 +205,9 @@ move_one(struct vol *vol, struct move *m)
 		break;
 	}
 	/* It takes as much of the index, and of snapshots, as what it replaces. */
-	if (tree_reserve(vol->tree, 1) < 0)
-		return 0;
-	c->rec = rec_new(vol->tree, &c->view, c->view.entries);
-	c->dead = dead_get(vol);
-	if (!c->rec || !c->dead) {
-		rec_drop(vol->tree, c->rec);
-		if (c->dead)
-			dead_put(vol, c->dead);
-		tree_unreserve(vol->tree, 1);
-		return 0;
-	}
 	c->kind = COMMIT_MOVE;
+	if (commit_set_aside(vol, c, true) < 0)
+		return 0;
 	c->is_gc = true;
 	c->finished = on_done;
 	c->key_hash = key_hash(m->key, c->view.key_len);

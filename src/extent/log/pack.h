@@ -54,7 +54,7 @@ struct packs {
 	_Atomic uint64_t packed_nr; /* number of packed records */
 	/* number and steps of small objects that have a unit each */
 	_Atomic uint64_t loose_nr, loose_steps;
-	_Atomic uint64_t moved_nr, moved_bytes; /* objects and bytes moved since the start */
+	_Atomic uint64_t moved_nr; /* number of objects moved since the start */
 };
 
 /* The move of one object. */
@@ -114,13 +114,11 @@ void pack_forget(struct vol *vol);
 void pack_count(struct vol *vol, const uint8_t *key, const struct rec *born, const struct rec *died);
 /* Returns the number of steps of a unit in use. */
 uint32_t pack_steps(const struct vol *vol, uint64_t unit);
-/* Counts the steps of a record at `place` as used, at the start. Returns 0, -ENOMEM, -EEXIST: more steps are
- * used than the unit has. */
-int pack_start(struct vol *vol, uint64_t place, uint64_t size_bytes);
 /* Counts the steps of a record at `place` as unused, when no reader can need them any longer; the last record
  * frees the unit. */
 void pack_gone(struct vol *vol, uint64_t place, uint64_t size_bytes);
-/* Prepares a shared unit with `steps` used steps. Returns 0 or -ENOMEM. Helper thread. */
+/* Counts further steps of a unit as used: those of a record, at the start; of all records of a new unit, on the helper
+ * thread. Returns 0, -ENOMEM, or -EEXIST: more steps are used than the unit has. */
 int pack_make(struct vol *vol, uint64_t unit, uint32_t steps);
 /* Packs the moves of a READY batch while the block has room. */
 void pack_commit(struct vol *vol);

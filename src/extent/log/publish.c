@@ -14,7 +14,6 @@
 
 #include "extent/disk/rules.h"
 #include "extent/log/publish.h"
-#include "base/check.h"
 #include "base/clock.h"
 #include "base/list.h"
 
@@ -53,7 +52,7 @@ begin_job(struct vol *vol, struct commit *c)
 		job = gc_upload_job(c->view.key + c->view.key_len - CHUNK_ID_BYTES, NULL, 0);
 	if (!job)
 		return;
-	if (job->kind == GC_BUCKET)
+	if (job->bucket)
 		job->bucket->before = c->view.version;
 	gc_add(vol, job);
 }
@@ -173,27 +172,18 @@ static void
 dead_done(struct vol *vol, struct dead *dead)
 {
 	struct rec *r = dead->rec;
-	struct map_ref map;
 
 	if (!dead->is_shared && (r->body == BODY_MANIFEST || r->body == BODY_PARTS)) {
 		/* Its chunks are records of their own: they are deleted like any other, and die in their
 		 * turn. */
 		dead->gc = (struct gc_job){
-			.kind = GC_DEAD,
 			.type = r->body == BODY_PARTS ? KEY_PART : KEY_CHUNK,
 			.dead = dead,
 			.nr = r->entry_nr,
 		};
 		gc_add(vol, &dead->gc);
 	} else {
-		if (!dead->is_shared && r->body == BODY_EXTENTS && rec_entries(r))
-			disk_extents_free(&vol->disk, rec_entries(r), r->entry_nr);
-		if (!dead->is_shared && r->body == BODY_PACKED)
-			pack_gone(vol, *(const uint64_t *)rec_entries(r), r->size_bytes);
-		if (!dead->is_shared && rec_map(r, &map))
-			disk_extents_free(&vol->disk, map.ext, map.nr);
-		rec_retire(vol, r);
-		dead_put(vol, dead);
+		dead_end(vol, dead);
 	}
 	atomic_fetch_sub(&vol->dead_nr, 1);
 }

@@ -61,7 +61,7 @@ mark_place(struct replay *rp, uint64_t place, const struct rec_view *v)
 	char name[160];
 
 	if (e == 0 && disk_is_whole(&vol->disk, ext_unit(place)))
-		e = pack_start(vol, place, v->size_bytes);
+		e = pack_make(vol, ext_unit(place), place_steps(v->size_bytes));
 	if (e == -ENOMEM)
 		return refuse(rp, e, "%s: no memory to count what shares a unit", vol->disk.name);
 	if (e != -EEXIST)
@@ -166,11 +166,10 @@ collect_of_bucket(struct replay *rp, const uint8_t *key, size_t len, const struc
 		       rp->vol->disk.name);
 		return 0;
 	}
-	job = gc_bucket_job(key + 1, (size_t)(nul - key - 1));
+	/* This one, and what is as old. */
+	job = gc_bucket_job(key + 1, (size_t)(nul - key - 1), r->version + 1);
 	if (!job)
 		return -ENOMEM;
-	/* This one, and what is as old. */
-	job->bucket->before = r->version + 1;
 	gc_add(rp->vol, job);
 	return 0;
 }

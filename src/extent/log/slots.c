@@ -2,7 +2,6 @@
 /* Which keys are this volume's, see slots.h. */
 #include "extent/log/vol.h"
 
-#include "extent/log/slots.h"
 #include "base/check.h"
 
 #include <errno.h>
@@ -18,8 +17,6 @@ set_own(struct slots *sl, const struct store_slots *slots, bool own)
 	for (size_t i = 0; i < STORE_SLOT_WORDS; i++) {
 		if (slots->bit[i] && !own)
 			atomic_store(&sl->has_all[i * 64 >= STORE_SLOT_NR], false);
-	}
-	for (size_t i = 0; i < STORE_SLOT_WORDS; i++) {
 		if (own)
 			atomic_fetch_or(&sl->own[i], slots->bit[i]);
 		else
@@ -140,18 +137,6 @@ get_spare(struct slots *sl)
 	return m;
 }
 
-static void
-put_spare(struct slots *sl, struct store_moved *m)
-{
-	if (sl->spare_nr > BLOCK_RECORDS_MAX) {
-		free(m);
-		return;
-	}
-	m->next = sl->spare;
-	sl->spare = m;
-	sl->spare_nr++;
-}
-
 int
 slots_reserve(struct vol *vol)
 {
@@ -162,7 +147,9 @@ slots_reserve(struct vol *vol)
 
 		if (!m)
 			return -ENOMEM;
-		put_spare(sl, m);
+		m->next = sl->spare;
+		sl->spare = m;
+		sl->spare_nr++;
 	}
 	if (sl->left_nr >= sl->left_size)
 		grow(sl);
@@ -207,7 +194,7 @@ slots_count(struct slots *sl, const struct slot_name *n, const struct quota_chan
 	if (!m->use.objects && !m->use.bytes && !m->use.uploads) {
 		*link = m->next;
 		sl->left_nr--;
-		put_spare(sl, m);
+		free(m);
 	}
 	return 0;
 }
@@ -363,7 +350,7 @@ set_watch(struct slots *sl, const struct store_slots_op *o)
 	sl->cookie = o->cookie;
 }
 
-int
+enum verdict
 slots_command(struct vol *vol, struct commit *c)
 {
 	struct slots_cmd *cmd = container_of(c, struct slots_cmd, c);
@@ -373,25 +360,25 @@ slots_command(struct vol *vol, struct commit *c)
 	switch (cmd->act) {
 	case SLOTS_WATCH:
 		set_watch(sl, o);
-		return 0;
+		return V_NOW;
 	case SLOTS_FREEZE:
 		set_frozen(vol, o->slots, true);
-		return vol->block.records ? 1 : 0;
+		return vol->block.records ? V_AFTER : V_NOW;
 	case SLOTS_THAW:
 		set_frozen(vol, o->slots, false);
-		return 0;
+		return V_NOW;
 	case SLOTS_TAKE:
 		/* What is in the block is counted as what it was. */
 		if (vol->block.records)
-			return -EAGAIN;
+			return V_LATER;
 		set_own(sl, o->slots, true);
 		o->moved = take_left(sl, o->slots);
 		o->counter = vol->counter;
-		return 0;
+		return V_NOW;
 	default: /* SLOTS_LEAVE */
 		set_own(sl, o->slots, false);
 		set_frozen(vol, o->slots, false);
 		give_books(vol, o);
-		return 0;
+		return V_NOW;
 	}
 }

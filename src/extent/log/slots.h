@@ -12,7 +12,7 @@
 
 #include "base/crc64.h"
 #include "extent/disk/rules.h"
-#include "extent/log/commit.h"
+#include "extent/log/decide.h"
 #include "store/ops.h"
 
 struct quota_change;
@@ -114,9 +114,9 @@ struct slots_cmd {
 /* Judges a commit by its place: 0, or refused with -EXDEV or -EPERM, or (the commit waits) -EAGAIN;
  * completes the view of a record from another disk. */
 int slots_judge(struct vol *vol, struct commit *c);
-/* Executes a command. 1: the command ends with the block; 0: the command has ended; -EAGAIN: the command
+/* Executes a command. V_AFTER: the command ends with the block; V_NOW: the command has ended; V_LATER: the command
  * needs an empty block. */
-int slots_command(struct vol *vol, struct commit *c);
+enum verdict slots_command(struct vol *vol, struct commit *c);
 /* Reserves memory to count the records of the block and one more record. Returns 0 or -ENOMEM. */
 int slots_reserve(struct vol *vol);
 /* Returns the version for a record from another disk, and makes all later versions greater. */

@@ -7,18 +7,11 @@
 #include "extent/log/vol.h"
 
 #include "extent/disk/rules.h"
-#include "extent/log/usage.h"
 
 #include <errno.h>
 #include <string.h>
 
 /* ---- a bound's form in a record ---- */
-
-void
-usage_bound_pack(const struct store_use *max, uint8_t out[USAGE_BOUND_BYTES])
-{
-	use_move((struct store_use *)max, out, true);
-}
 
 /* A longer record is of a later version, which added a field. */
 struct store_use
@@ -44,10 +37,8 @@ static struct quota_row *
 row_of(const struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len)
 {
 	const uint8_t *end = key[0] == KEY_BUCKET ? NULL : memchr(key, 0, len);
-	struct quota_row *row =
-		quota_find(book, vol->counter, key + 1, (end ? (size_t)(end - key) : len) - 1);
 
-	return row;
+	return quota_find(book, vol->counter, key + 1, (end ? (size_t)(end - key) : len) - 1);
 }
 
 static uint64_t
@@ -114,14 +105,6 @@ usage_judge_end(struct vol *vol)
 	vol->leader.judges_quotas = false;
 }
 
-struct quota_change
-usage_of_copies(const struct commit *c, const struct quota_change *one)
-{
-	uint8_t type = c->kind == COMMIT_PART ? c->upload_key[0] : c->view.key[0];
-
-	return quota_of_copies(*one, key_has_two(type));
-}
-
 int
 usage_judge(struct vol *vol, const struct commit *c, struct quota_change *change)
 {
@@ -129,6 +112,8 @@ usage_judge(struct vol *vol, const struct commit *c, struct quota_change *change
 					? row_of(vol, vol->quotas, c->bucket_key, c->bucket_key_len)
 					: NULL;
 
+	*change = quota_of_copies(*change,
+				  key_has_two((c->kind == COMMIT_PART ? c->upload_key : c->view.key)[0]));
 	if (!row)
 		return 0;
 	if (is_docs(c))
@@ -187,48 +172,42 @@ usage_publish_begin(struct vol *vol)
 	quota_lock(vol->quotas);
 }
 
-static void
-bucket_published(struct vol *vol, const struct commit *c, struct quota_row *row, const struct rec *old)
-{
-	if (c->view.op == REC_PUT)
-		quota_born(vol->quotas, vol->counter, row, c->view.version);
-	else if (old)
-		quota_gone(vol->quotas, vol->counter, row);
-}
-
-/* Counts what is there of keys with two copies, whoever has them and whether their bucket is there or not. */
-static void
-count_two(struct vol *vol, const uint8_t *key, size_t len, const struct quota_change *change)
-{
-	struct slot_name n;
-
-	if (!vol->slots || !key_has_two(key[0]))
-		return;
-	n = slot_name(key, len);
-	slots_count_two(vol->slots, &n, change);
-}
-
-/* Counts for the bucket, or for what is left over.  What is collected is no bucket's any more. */
-static void
-count(struct vol *vol, const struct commit *c, const uint8_t *key, size_t len,
+/* Counts a change of a key, of one copy: for the bucket, whose row may be NULL, or for what is left over. */
+static int
+count(struct vol *vol, struct quota_book *book, struct quota_row *row, const uint8_t *key, size_t len,
       const struct quota_change *change)
 {
-	struct quota_row *row;
+	struct slot_name n = slot_name(key, len);
+	const struct quota_change all = quota_of_copies(*change, n.has_two);
 
-	count_two(vol, key, len, change);
-	if (!slots_own_key(vol->slots, key, len)) {
-		struct slot_name n = slot_name(key, len);
+	if (vol->slots && n.has_two)
+		slots_count_two(vol->slots, &n, change);
+	if (!slots_own_key(vol->slots, key, len))
+		return slots_count(vol->slots, &n, change);
+	if (row)
+		quota_count(book, vol->counter, row, &all);
+	return 0;
+}
 
-		slots_count(vol->slots, &n, change);
-		return;
-	}
-	if (c->is_gc)
-		return;
-	row = row_of(vol, vol->quotas, key, len);
-	if (row) {
-		const struct quota_change all = quota_of_copies(*change, key_has_two(key[0]));
+/* Counts the attributes of a bucket: r replaces old; NULL: there is none. */
+static void
+count_battrs(struct vol *vol, struct quota_book *book, struct quota_row *row, const uint8_t *key, size_t len,
+	     const struct rec *r, const struct rec *old)
+{
+	uint64_t born = quota_version(row, vol->counter);
 
-		quota_count(vol->quotas, vol->counter, row, &all);
+	if (!is_bound_key(key, len)) {
+		int64_t more = r ? r->attrs_len : 0;
+
+		/* Those of an earlier bucket of the name were not counted. */
+		if (old && born && model_is_of(old->version, born))
+			more -= old->attrs_len;
+		quota_count_docs(book, vol->counter, row, more);
+	} else if (vol->counter == 0) {
+		/* The bound that the first counter has is in force. */
+		struct store_use max = usage_bound_of(r);
+
+		quota_bound(book, row, &max);
 	}
 }
 
@@ -240,33 +219,14 @@ is_nobodys(const struct vol *vol, const struct commit *c)
 	       slots_own_key(vol->slots, c->view.key, c->view.key_len);
 }
 
-static void
-battrs_published(struct vol *vol, const struct commit *c, struct quota_row *row, const struct rec *old)
-{
-	bool is_put = c->view.op == REC_PUT;
-	uint64_t born = quota_version(row, vol->counter);
-
-	if (!is_bound_key(c->view.key, c->view.key_len)) {
-		int64_t more = is_put ? c->rec->attrs_len : 0;
-
-		/* Those of an earlier bucket of the name were not counted. */
-		if (old && born && model_is_of(old->version, born))
-			more -= old->attrs_len;
-		if (!c->is_gc)
-			quota_count_docs(vol->quotas, vol->counter, row, more);
-	} else if (vol->counter == 0) {
-		/* The bound that the first counter has is in force. */
-		struct store_use max = usage_bound_of(is_put ? c->rec : NULL);
-
-		quota_bound(vol->quotas, row, &max);
-	}
-}
-
 void
 usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 {
 	uint8_t type = c->view.key[0];
 	bool is_part = type == KEY_PART, is_put = c->view.op == REC_PUT;
+	const uint8_t *key = is_part ? c->upload_key : c->view.key;
+	size_t len = is_part ? c->upload_key_len : c->view.key_len;
+	const struct rec *r = is_put ? c->rec : NULL;
 	struct quota_change change;
 	struct quota_row *row;
 
@@ -278,27 +238,21 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 	/* Chunks are their object's; what is collected belongs to nobody any more, but is still left over, or of a place. */
 	if (type == KEY_CHUNK || (is_part && !is_put && !c->sent) || is_nobodys(vol, c))
 		return;
-	switch (type) {
-	case KEY_BUCKET:
-		row = row_of(vol, vol->quotas, c->view.key, c->view.key_len);
+	row = c->is_gc ? NULL : row_of(vol, vol->quotas, key, len);
+	if (type == KEY_BUCKET) {
+		if (row && is_put)
+			quota_born(vol->quotas, vol->counter, row, c->view.version);
+		else if (row && old)
+			quota_gone(vol->quotas, vol->counter, row);
+	} else if (type == KEY_BATTRS) {
 		if (row)
-			bucket_published(vol, c, row, old);
-		return;
-	case KEY_BATTRS:
-		row = row_of(vol, vol->quotas, c->view.key, c->view.key_len);
-		if (row)
-			battrs_published(vol, c, row, old);
-		return;
-	default:
-		break;
+			count_battrs(vol, vol->quotas, row, key, len, r, old);
+	} else {
+		change = change_of(type, r, old);
+		if (key_is_upload(type))
+			vol->leader.uploads_ended |= !is_put || (c->sent && !old);
+		count(vol, vol->quotas, row, key, len, &change);
 	}
-	change = change_of(type, is_put ? c->rec : NULL, old);
-	if (key_is_upload(type))
-		vol->leader.uploads_ended |= !is_put || (c->sent && !old);
-	if (is_part)
-		count(vol, c, c->upload_key, c->upload_key_len, &change);
-	else
-		count(vol, c, c->view.key, c->view.key_len, &change);
 }
 
 void
@@ -313,7 +267,9 @@ usage_publish_end(struct vol *vol)
 			continue;
 		change.bytes = (int64_t)parts_bytes(vol, c->view.key, c->view.key_len);
 		change.bytes = is_put ? change.bytes : -change.bytes;
-		count(vol, c, c->view.key, c->view.key_len, &change);
+		count(vol, vol->quotas,
+		      c->is_gc ? NULL : row_of(vol, vol->quotas, c->view.key, c->view.key_len), c->view.key,
+		      c->view.key_len, &change);
 	}
 	vol->leader.uploads_ended = vol->leader.has_usage = false;
 	quota_unpend(vol->quotas, vol->counter);
@@ -365,75 +321,33 @@ usage_drop(struct vol *vol)
 
 /* ---- a start ---- */
 
-static int
-start_bucket(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
-{
-	uint8_t attrs[1 + STORE_BUCKET_MAX + 2];
-	int attrs_len = key_battrs(attrs, key, len, BATTRS_QUOTA), e;
-	const struct rec *own = tree_find(vol->tree, attrs, (size_t)attrs_len);
-	struct quota_row *row;
-
-	e = quota_make(book, vol->counter, key + 1, len - 1);
-	if (e < 0)
-		return e;
-	row = row_of(vol, book, key, len);
-	quota_born(book, vol->counter, row, r->version);
-	quota_unpend(book, vol->counter);
-	/* One that is older belonged to an earlier bucket of the name. */
-	if (own && model_is_of(own->version, r->version) && vol->counter == 0) {
-		struct store_use max = usage_bound_of(own);
-
-		quota_bound(book, row, &max);
-	}
-	return 0;
-}
-
-static void
-start_battrs(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
-{
-	struct quota_row *row;
-
-	quota_lock(book);
-	row = row_of(vol, book, key, len);
-	if (row && quota_version(row, vol->counter) &&
-	    model_is_of(r->version, quota_version(row, vol->counter)) && !is_bound_key(key, len))
-		quota_count_docs(book, vol->counter, row, r->attrs_len);
-	quota_unlock(book);
-}
-
 int
 usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
 {
-	bool is_upload = key_is_upload(key[0]);
-	struct quota_change change = { 0 };
-	struct quota_row *row = NULL;
+	const bool is_bucket = key[0] == KEY_BUCKET, is_object = key_is_object(key[0]);
+	struct quota_change change;
+	struct quota_row *row;
+	uint64_t born;
 	int e = 0;
 
-	if (key[0] == KEY_BATTRS)
-		start_battrs(vol, book, key, len, r);
-	if (key[0] != KEY_BUCKET && !key_is_object(key[0]) && !is_upload)
+	if (key[0] == KEY_PART || key[0] == KEY_CHUNK)
 		return 0;
-	if (key[0] != KEY_BUCKET) {
-		change = change_of(key[0], r, NULL);
-		change.bytes += is_upload ? (int64_t)parts_bytes(vol, key, len) : 0;
-	}
-	count_two(vol, key, len, &change);
-	if (!slots_own_key(vol->slots, key, len)) {
-		struct slot_name n = slot_name(key, len);
-
-		return slots_count(vol->slots, &n, &change);
-	}
 	quota_lock(book);
-	if (key[0] == KEY_BUCKET)
-		e = start_bucket(vol, book, key, len, r);
-	else
-		row = row_of(vol, book, key, len);
-	/* An upload that is older belongs to an earlier bucket of the name.  An object may have come from another disk, where
-	 * the bucket was made earlier. */
-	if (row && quota_version(row, vol->counter) &&
-	    (!is_upload || model_is_of(r->version, quota_version(row, vol->counter)))) {
-		change = quota_of_copies(change, key_has_two(key[0]));
-		quota_count(book, vol->counter, row, &change);
+	row = is_bucket ? quota_enter(book, vol->counter, key + 1, len - 1, r->version)
+			: row_of(vol, book, key, len);
+	/* An upload, or attributes, that are older belong to an earlier bucket of the name.  An object may have come from
+	 * another disk, where the bucket was made earlier. */
+	born = row ? quota_version(row, vol->counter) : 0;
+	if (!born || (!is_object && !is_bucket && !model_is_of(r->version, born)))
+		row = NULL;
+	if (is_object || key_is_upload(key[0])) {
+		change = change_of(key[0], r, NULL);
+		change.bytes += is_object ? 0 : (int64_t)parts_bytes(vol, key, len);
+		e = count(vol, book, row, key, len, &change);
+	} else if (is_bucket) {
+		e = row ? 0 : -ENOMEM;
+	} else if (row) {
+		count_battrs(vol, book, row, key, len, r, NULL);
 	}
 	quota_unlock(book);
 	return e;

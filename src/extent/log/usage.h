@@ -21,9 +21,8 @@ struct vol;
 void usage_judge_begin(struct vol *vol);
 /* Ends the judging of commits and unlocks the ledger. */
 void usage_judge_end(struct vol *vol);
-/* Returns the change of usage by c, of all copies. one: the change of one copy. */
-struct quota_change usage_of_copies(const struct commit *c, const struct quota_change *one);
-/* Judges a change of usage by c: 0 or -EDQUOT. For documents of a bucket it sets *change. */
+/* Judges a change of usage by c: 0 or -EDQUOT. *change: the change of one copy, which becomes that of all copies; of
+ * documents of a bucket the function computes it. */
 int usage_judge(struct vol *vol, const struct commit *c, struct quota_change *change);
 /* Judges a bucket that will be made, with its documents: 0, -EDQUOT or -EMLINK. */
 int usage_judge_bucket(struct vol *vol, const struct commit *c);
@@ -63,9 +62,7 @@ void usage_reserve_end(struct vol *vol, struct quota_hold *hold);
 
 /* ---- a bucket's quota, in the attributes of a record ---- */
 
-#define USAGE_BOUND_BYTES USE_BYTES
-void usage_bound_pack(const struct store_use *max, uint8_t out[USAGE_BOUND_BYTES]);
-/* Reads the quota from the record r; NULL: no record, and no quota. */
+/* Reads the quota from the record r, to which use_move() has written it; NULL: no record, and no quota. */
 struct store_use usage_bound_of(const struct rec *r);
 
 #endif

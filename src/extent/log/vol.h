@@ -24,6 +24,7 @@
 #define GANTRY_EXTENT_LOG_VOL_H
 
 #include "base/clock.h"
+#include "base/pool.h"
 #include "base/timer.h"
 #include "extent/disk/helper.h"
 #include "extent/disk/xio.h"
@@ -95,7 +96,7 @@ struct leader {
 	uint64_t step_ns;                /* time at which the leader judged the records of the block */
 	struct dead *dying, **dying_end; /* in order of seq */
 	struct gc_job *gc, **gc_end;
-	struct gc_commit *gc_free, *gc_mem;
+	struct pool removals; /* of struct gc_commit */
 	struct dead *dead_free;
 	struct dead_block *dead_blocks;
 	uint64_t rec_bytes;    /* encoded size of all records in a snapshot of the index */

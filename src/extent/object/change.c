@@ -22,7 +22,7 @@ struct change_int {
 	struct store_op *op;
 	struct commit c;
 	struct change_more *more; /* NULL: no other record changes */
-	uint8_t bound[USAGE_BOUND_BYTES];
+	uint8_t bound[USE_BYTES];
 	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX];
 };
@@ -163,7 +163,7 @@ set_quota(struct change_int *ci, const struct store_use *max)
 	v->op = quota_is_bound(max) ? REC_PUT : REC_DELETE;
 	if (v->op == REC_DELETE)
 		return;
-	usage_bound_pack(max, ci->bound);
+	use_move((struct store_use *)max, ci->bound, true);
 	v->mtime_ns = clock_wall_ns();
 	v->attrs = ci->bound;
 	v->attrs_len = sizeof ci->bound;
@@ -185,7 +185,7 @@ prepare(struct change_int *ci, const struct store_change *sc)
 		c->job = gc_upload_job(sc->id, NULL, 0);
 		return c->job ? 0 : -ENOSPC;
 	case ACT_DELETE_BUCKET:
-		c->job = gc_bucket_job(ci->bucket_key + 1, sc->key.bucket_len);
+		c->job = gc_bucket_job(ci->bucket_key + 1, sc->key.bucket_len, 0);
 		return c->job ? 0 : -ENOSPC;
 	case ACT_CREATE_BUCKET:
 	case ACT_MAKE_BUCKET:

@@ -165,8 +165,8 @@ static void
 test_buckets(void **state)
 {
 	static const char *const names[] = { "bucket", "bucket, one copy", "bucket, two copies" };
-	const struct store_use max = { 5, 0x123456789a, STORE_UNBOUNDED };
-	uint8_t bucket[KEY_BYTES_MAX], key[KEY_BYTES_MAX], bound[USAGE_BOUND_BYTES];
+	struct store_use max = { 5, 0x123456789a, STORE_UNBOUNDED };
+	uint8_t bucket[KEY_BYTES_MAX], key[KEY_BYTES_MAX], bound[USE_BYTES];
 	int len = key_bucket(bucket, "some-bucket", 11);
 	struct rec_view v = view_of(bucket, len);
 
@@ -179,7 +179,7 @@ test_buckets(void **state)
 	v.attrs_len = 9;
 	expect("documents of a bucket", &v);
 	v = view_of(key, key_battrs(key, bucket, (size_t)len, BATTRS_QUOTA));
-	usage_bound_pack(&max, bound);
+	use_move(&max, bound, true);
 	v.attrs = bound;
 	v.attrs_len = sizeof bound;
 	expect("quota of a bucket", &v);
