@@ -827,7 +827,7 @@ sim_snapshot_segs(const struct vol *vol)
 
 	for (int i = 0; i < 2; i++) {
 		for (uint32_t j = 0; j < vol->snap.space[i].nr; j++)
-			segs |= 1u << vol->snap.space[i].ext[j].unit / per_seg;
+			segs |= 1u << ext_unit(vol->snap.space[i].ext[j]) / per_seg;
 	}
 	return segs;
 }

@@ -268,7 +268,7 @@ model_space(struct store *st, const char *when, bool at_rest)
 	each_record(vol, 0, on_record, &s);
 	for (int i = 0; i < 2; i++) {
 		for (uint32_t j = 0; j < vol->snap.space[i].nr; j++)
-			take(&s, vol->snap.space[i].ext[j].unit, vol->snap.space[i].ext[j].units,
+			take(&s, ext_unit(vol->snap.space[i].ext[j]), ext_nr(vol->snap.space[i].ext[j]),
 			     "a snapshot");
 	}
 	/* A repair may have dropped some. */

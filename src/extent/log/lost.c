@@ -40,12 +40,6 @@ disk_lost(const struct disk *d, const struct rec_view *v)
 	return v->body == BODY_EXTENTS && any_lost(d, v->entries, v->entry_nr);
 }
 
-bool
-lost_view(const struct replay *rp, const struct rec_view *v)
-{
-	return disk_lost(&rp->vol->disk, v);
-}
-
 void
 lost_note(struct replay *rp, uint64_t ext)
 {
@@ -103,12 +97,9 @@ lost_drop_older(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
 
-	bool is_lost = vol->disk.log.fault != FILE_WHOLE;
-
-	for (uint32_t i = 0; i < vol->snap.space[1].nr; i++)
-		is_lost |= !disk_has(&vol->disk, vol->snap.space[1].ext[i].unit,
-				     vol->snap.space[1].ext[i].units);
-	if (!is_lost || !vol->disk.sb.snap[1].id)
+	if (!vol->disk.sb.snap[1].id ||
+	    (vol->disk.log.fault == FILE_WHOLE &&
+	     !any_lost(&vol->disk, vol->snap.space[1].ext, vol->snap.space[1].nr)))
 		return;
 	report(rp->rep,
 	       "%s: the older snapshot %llu, or the log after it, is in a file that is not there: it is "

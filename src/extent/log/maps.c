@@ -32,7 +32,7 @@ note(struct replay *rp, const uint8_t *key, size_t len, int error)
 	struct lost_map *lost = malloc(sizeof *lost + len);
 
 	if (!lost)
-		return refuse(rp, -ENOMEM, "%s: no memory for the list of damage", rp->vol->disk.name);
+		return refuse(rp, -ENOMEM, "no memory for the list of damage");
 	lost->next = rp->lost;
 	lost->error = error;
 	lost->len = (uint16_t)len;
@@ -59,7 +59,7 @@ maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r)
 	if (e == 0)
 		return 0;
 	if (!sync_is_lost(e))
-		return refuse(rp, e, "%s: a map cannot be read: %s", rp->vol->disk.name, strerror(-e));
+		return refuse(rp, e, "a map cannot be read: %s", strerror(-e));
 	return note(rp, key, len, e);
 }
 
@@ -68,9 +68,10 @@ is_of_snapshot(const struct vol *vol, uint64_t ext)
 {
 	for (int s = 0; s < 2; s++) {
 		for (uint32_t i = 0; i < vol->snap.space[s].nr; i++) {
-			const struct extent *x = &vol->snap.space[s].ext[i];
+			uint64_t x = vol->snap.space[s].ext[i];
 
-			if (ext_unit(ext) < x->unit + x->units && x->unit < ext_unit(ext) + ext_nr(ext))
+			if (ext_unit(ext) < ext_unit(x) + ext_nr(x) &&
+			    ext_unit(x) < ext_unit(ext) + ext_nr(ext))
 				return true;
 		}
 	}
@@ -133,8 +134,7 @@ drop(struct replay *rp, const struct lost_map *lost)
 	if (BLOCK_HEAD_BYTES + rp->survivors_len + n > rp->vol->disk.geo.block_bytes)
 		return refuse(
 			rp, -ENOTRECOVERABLE,
-			"%s: more maps are lost than can be dropped at once, put the disk back from a copy",
-			rp->vol->disk.name);
+			"more maps are lost than can be dropped at once, put the disk back from a copy");
 	rec_encode(rp->survivors + rp->survivors_len, &v);
 	rp->survivors_len += (uint32_t)n;
 	rp->survivors_nr++;
@@ -147,6 +147,7 @@ judge(struct replay *rp, const struct lost_map *lost)
 {
 	struct rec *r = tree_find(rp->vol->tree, lost->key, lost->len);
 	const bool is_object = key_is_object(lost->key[0]);
+	const char *how = lost->error == -EBADMSG ? "is damaged" : "cannot be read";
 	char name[OWNER_TEXT], where[DISK_PLACE_BYTES], line[OWNER_TEXT + DISK_PLACE_BYTES + 100];
 	struct rec_view v;
 	struct map_ref map;
@@ -162,20 +163,17 @@ judge(struct replay *rp, const struct lost_map *lost)
 	rec_map(r, &map);
 	maps_place(rp, map.ext, map.nr, map_image_bytes(&rp->vol->disk.geo, map.len_bytes), where);
 	if (!is_object && !has_owner(rp->vol->tree, lost->key, r)) {
-		report(rp->rep, "%s %s: the map of a record without an owner; it is dropped", where,
-		       lost->error == -EBADMSG ? "is damaged" : "cannot be read");
+		report(rp->rep, "%s %s: the map of a record without an owner; it is dropped", where, how);
 		return drop(rp, lost);
 	}
 	if (!rp->rep->repair)
 		return refuse_with(
 			rp, lost->error == -EBADMSG ? -ENOTRECOVERABLE : lost->error, ADVICE_MAP_DAMAGED,
 			&(struct advice_values){ .loss = is_object ? "1 object" : "1 part of an object" },
-			"%s %s: the map of %s", where,
-			lost->error == -EBADMSG ? "is damaged" : "cannot be read", name);
+			"%s %s: the map of %s", where, how, name);
 	rp->rep->was_damaged = true;
 	snprintf(line, sizeof line, "drops %s (version %llu), whose map at %s %s", name,
-		 (unsigned long long)r->version, where,
-		 lost->error == -EBADMSG ? "is damaged" : "cannot be read");
+		 (unsigned long long)r->version, where, how);
 	if (!report_dropped(rp, &v, line) && rp->rep->damage)
 		rp->rep->damage->sums.has_unknown = true;
 	return drop(rp, lost);

@@ -161,7 +161,8 @@ rec_check_entries(const struct rec_view *v, const void *entries, const struct ge
 			bool is_chunk = v->body == BODY_MANIFEST && ch[i].len_bytes &&
 					ch[i].len_bytes <= FMT_CHUNK_BYTES;
 			bool is_part = v->body == BODY_PARTS && ch[i].index >= 1 &&
-				       ch[i].index <= STORE_PART_NR_MAX && ch[i].len_bytes <= PART_BYTES_MAX &&
+				       ch[i].index <= STORE_PART_NR_MAX &&
+				       ch[i].len_bytes <= PART_BYTES_MAX &&
 				       (!i || ch[i].index > ch[i - 1].index);
 
 			if (!(is_chunk || is_part) || ch[i].reserved)

@@ -13,7 +13,6 @@
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
 #include "extent/log/parts.h"
-#include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -47,9 +46,9 @@ mark(struct replay *rp, uint64_t ext, const struct rec_view *v)
 		return 0;
 	if (v)
 		name_text(rp, name, sizeof name, v);
-	return refuse(rp, -ENOTRECOVERABLE, "%s: units %llu to %llu of %s %s", rp->vol->disk.name,
-		      (unsigned long long)ext_unit(ext), (unsigned long long)ext_unit(ext) + ext_nr(ext) - 1,
-		      name, e == -EEXIST ? "belong to something else, too" : "are not on this disk");
+	return refuse(rp, -ENOTRECOVERABLE, "units %llu to %llu of %s %s", (unsigned long long)ext_unit(ext),
+		      (unsigned long long)ext_unit(ext) + ext_nr(ext) - 1, name,
+		      e == -EEXIST ? "belong to something else, too" : "are not on this disk");
 }
 
 /* The first record of a unit brings the unit. */
@@ -63,12 +62,11 @@ mark_place(struct replay *rp, uint64_t place, const struct rec_view *v)
 	if (e == 0 && disk_is_whole(&vol->disk, ext_unit(place)))
 		e = pack_make(vol, ext_unit(place), place_steps(v->size_bytes));
 	if (e == -ENOMEM)
-		return refuse(rp, e, "%s: no memory to count what shares a unit", vol->disk.name);
+		return refuse(rp, e, "no memory to count what shares a unit");
 	if (e != -EEXIST)
 		return e;
 	name_text(rp, name, sizeof name, v);
-	return refuse(rp, -ENOTRECOVERABLE,
-		      "%s: what shares unit %llu with %s takes more than there is of it", vol->disk.name,
+	return refuse(rp, -ENOTRECOVERABLE, "what shares unit %llu with %s takes more than there is of it",
 		      (unsigned long long)ext_unit(place), name);
 }
 
@@ -131,7 +129,7 @@ find_space(struct replay *rp)
 			e = alloc_add(vol->disk.alloc, i * per_seg, per_seg);
 	}
 	if (e < 0)
-		return refuse(rp, e, "%s: no memory for the map of free space", vol->disk.name);
+		return refuse(rp, e, "no memory for the map of free space");
 	/* Before what is in them: some of its types are less. */
 	e = each_record(vol, KEY_BUCKET, count_bucket, rp);
 	tree_stats(vol->tree, &ts);
@@ -145,9 +143,7 @@ find_space(struct replay *rp)
 	lost_drop_older(rp);
 	for (int s = 0; s < 2; s++) {
 		for (uint32_t i = 0; e == 0 && i < vol->snap.space[s].nr; i++)
-			e = mark(rp,
-				 ext_make(vol->snap.space[s].ext[i].unit, vol->snap.space[s].ext[i].units),
-				 NULL);
+			e = mark(rp, vol->snap.space[s].ext[i], NULL);
 	}
 	return e;
 }
@@ -223,7 +219,7 @@ static int
 room_for_epoch(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
-	uint64_t until = vol_linear(vol, rp->cut.lap, rp->cut.pos) + 2 * (uint64_t)vol->disk.geo.block_bytes;
+	uint64_t until = vol_linear(vol, &rp->cut) + 2 * (uint64_t)vol->disk.geo.block_bytes;
 	int e;
 
 	if (until - atomic_load(&vol->snap.trim_at) <= vol->disk.geo.log_bytes)
@@ -240,9 +236,8 @@ room_for_epoch(struct replay *rp)
 	if (e == 0)
 		e = snapshot_now(vol, rp->r);
 	if (e < 0)
-		return refuse(rp, e,
-			      "%s: the log has no room for a new epoch, and no snapshot can make some: %s",
-			      vol->disk.name, disk_failed(&vol->disk) ? vol->disk.reason : strerror(-e));
+		return refuse(rp, e, "the log has no room for a new epoch, and no snapshot can make some: %s",
+			      disk_failed(&vol->disk) ? vol->disk.reason : strerror(-e));
 	log_note("%s: starts had used up the log; it was trimmed", vol->disk.name);
 	return 0;
 }
@@ -271,20 +266,6 @@ next_start_no(const struct replay *rp)
 	return rp->rep->was_damaged || d->lost_super ? no + gap() : no;
 }
 
-/* What is made from now on is of this start, which is one for all disks of a store. */
-static int
-begin_start(struct replay *rp)
-{
-	struct vol *vol = rp->vol;
-	uint64_t no = rp->start_no;
-
-	if (no > FMT_START_NO_MAX)
-		return refuse(rp, -ENOTRECOVERABLE, "%s: started more often than can be counted: %llu times",
-			      vol->disk.name, (unsigned long long)no);
-	vol->start_no = vol->disk.sb.start_no = no;
-	return 0;
-}
-
 static int
 write_epoch_block(struct replay *rp)
 {
@@ -306,7 +287,7 @@ write_epoch_block(struct replay *rp)
 	h->len_bytes = (uint32_t)align_up(h->used_bytes, FMT_ALIGN);
 	if (getrandom(h->new_nonce, sizeof h->new_nonce, 0) != sizeof h->new_nonce)
 		return -EIO;
-	if (vol_linear(vol, h->lap, h->pos) + h->len_bytes - atomic_load(&vol->snap.trim_at) >
+	if (vol_linear(vol, &rp->cut) + h->len_bytes - atomic_load(&vol->snap.trim_at) >
 	    vol->disk.geo.log_bytes)
 		return -ENOSPC;
 	memcpy(vol->block.mem + BLOCK_HEAD_BYTES, rp->survivors, rp->survivors_len);
@@ -314,15 +295,17 @@ write_epoch_block(struct replay *rp)
 	return sync_write(rp->r, vol->disk.log.fd, vol->block.mem, h->len_bytes, vol->disk.log_off + h->pos);
 }
 
+/* The records made from now on are of the start with this number, which is the same for all disks of a store. */
 static int
-begin_epoch(struct replay *rp)
+begin_epoch(struct replay *rp, uint64_t start_no)
 {
 	struct vol *vol = rp->vol;
 	int e;
 
-	e = begin_start(rp);
-	if (e < 0)
-		return e;
+	if (start_no > FMT_START_NO_MAX)
+		return refuse(rp, -ENOTRECOVERABLE, "started more often than can be counted: %llu times",
+			      (unsigned long long)start_no);
+	vol->start_no = vol->disk.sb.start_no = start_no;
 	if (RULE_VERSION_HAS_START)
 		atomic_store(&vol->version, vol->start_no << FMT_COUNTER_BITS);
 	if (!RULE_EPOCH_BEFORE_SERVING) {
@@ -343,7 +326,7 @@ begin_epoch(struct replay *rp)
 		e = disk_write_super(&vol->disk, rp->r);
 	}
 	if (e < 0)
-		return refuse(rp, e, "%s: cannot begin a new epoch at log offset %llu: %s", vol->disk.name,
+		return refuse(rp, e, "cannot begin a new epoch at log offset %llu: %s",
 			      (unsigned long long)rp->cut.pos, strerror(-e));
 	return 0;
 }
@@ -368,8 +351,7 @@ mend_log(struct replay *rp)
 	}
 	sync_free(zeros);
 	if (e < 0)
-		return refuse(rp, e, "%s: the log has bad sectors that cannot be written: %s", vol->disk.name,
-			      strerror(-e));
+		return refuse(rp, e, "the log has bad sectors that cannot be written: %s", strerror(-e));
 	return 0;
 }
 
@@ -432,7 +414,7 @@ make_room(struct replay *rp)
 		int e = snapshot_now(vol, rp->r);
 
 		if (disk_failed(&vol->disk))
-			return refuse(rp, e, "%s: %s", vol->disk.name, vol->disk.reason);
+			return refuse(rp, e, "%s", vol->disk.reason);
 		if (e < 0)
 			break; /* it can be served; PUTs wait */
 	}
@@ -455,6 +437,7 @@ say_memory(struct replay *rp)
 static int
 read_all(struct replay *rp)
 {
+	const struct snap_ref *snap = rp->vol->disk.sb.snap;
 	struct vol *vol = rp->vol;
 	int e;
 
@@ -464,12 +447,9 @@ read_all(struct replay *rp)
 
 	if (e < 0)
 		return e;
-	atomic_store(&vol->snap.begin,
-		     vol_linear(vol, vol->disk.sb.snap[0].begin.lap, vol->disk.sb.snap[0].begin.pos));
+	atomic_store(&vol->snap.begin, vol_linear(vol, &snap[0].begin));
 	atomic_store(&vol->snap.trim_at,
-		     RULE_TRIM_TO_PREVIOUS && vol->disk.sb.snap[1].id
-			     ? vol_linear(vol, vol->disk.sb.snap[1].begin.lap, vol->disk.sb.snap[1].begin.pos)
-			     : atomic_load(&vol->snap.begin));
+		     vol_linear(vol, &snap[RULE_TRIM_TO_PREVIOUS && snap[1].id ? 1 : 0].begin));
 	e = replay_log(rp);
 	if (e == 0)
 		e = verify_tail(rp);
@@ -490,12 +470,13 @@ read_all(struct replay *rp)
 	return 0;
 }
 
-static int
-begin(struct replay *rp)
+int
+recover_begin(struct vol *vol, uint64_t start_no, struct ring *r)
 {
-	struct vol *vol = rp->vol;
+	struct replay *rp = vol->replay;
 	int e = 0;
 
+	rp->r = r;
 	if (!rp->rep->check_only) {
 		if (rp->cut_records)
 			log_note("%s: %llu records after the last flush were cut", vol->disk.name,
@@ -504,7 +485,7 @@ begin(struct replay *rp)
 		if (e == 0)
 			e = room_for_epoch(rp);
 		if (e == 0)
-			e = begin_epoch(rp);
+			e = begin_epoch(rp, start_no);
 		if (e == 0)
 			e = mend_log(rp);
 	}
@@ -530,42 +511,33 @@ begin(struct replay *rp)
 }
 
 int
-recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct replay **ret_replay)
+recover(struct vol *vol, struct ring *r, struct recover_report *rep, uint64_t *ret_start_no)
 {
 	struct replay *rp = calloc(1, sizeof *rp);
 	int e = -ENOMEM;
 
-	*ret_replay = rp;
+	vol->replay = rp;
 	if (!rp)
 		return e;
 	*rp = (struct replay){ .vol = vol, .r = r, .rep = rep };
+	rp->log = (struct log_reader){
+		.disk = &vol->disk, .r = r, .bytes = sync_alloc(WINDOW_BYTES), .size = WINDOW_BYTES
+	};
 	rp->tail_end = &rp->tail;
-	rp->window = sync_alloc(WINDOW_BYTES);
 	rp->survivors = malloc(FMT_BLOCK_MAX);
-	if (rp->window && rp->survivors)
+	if (rp->log.bytes && rp->survivors)
 		e = read_all(rp);
 	meter_step(rep->meter, METER_WAITS, 0);
-	rp->start_no = e == 0 ? next_start_no(rp) : 0;
+	*ret_start_no = e == 0 ? next_start_no(rp) : 0;
 	return e;
 }
 
-uint64_t
-recover_start_no(const struct replay *rp)
-{
-	return rp->start_no;
-}
-
-int
-recover_begin(struct replay *rp, uint64_t start_no, struct ring *r)
-{
-	rp->r = r;
-	rp->start_no = start_no;
-	return begin(rp);
-}
-
 void
-recover_free(struct replay *rp)
+recover_free(struct vol *vol)
 {
+	struct replay *rp = vol->replay;
+
+	vol->replay = NULL;
 	if (!rp)
 		return;
 	while (rp->tail) {
@@ -575,7 +547,7 @@ recover_free(struct replay *rp)
 		free(b);
 	}
 	maps_forget(rp);
-	sync_free(rp->window);
+	sync_free(rp->log.bytes);
 	free(rp->survivors);
 	free(rp);
 }

@@ -12,13 +12,12 @@
 
 struct disk;
 struct meter_disk;
-struct replay; /* state of a start between recover() and recover_begin() */
 struct ring;
 struct store_damage;
 struct vol;
 
 struct recover_report {
-	uint64_t cut_records, blocks, snap_records;
+	uint64_t cut_records;
 	/* receives the lines of fsck; NULL: the lines are logged */
 	void (*say)(void *cookie, const char *line);
 	void *cookie;
@@ -35,15 +34,14 @@ struct recover_report {
 /*
  * Recovers vol, whose disk is open, without a change of the disk; rep must exist until recover_free(), which
  * the caller calls after any result. Returns 0, -ENOTRECOVERABLE: damaged, or -errno; the reason is in err.
+ * *ret_start_no: the smallest number that the start of this disk may have.
  */
-int recover(struct vol *vol, struct ring *r, struct recover_report *rep, struct replay **ret_replay);
-/* Returns the smallest number that the start of this disk may have. */
-uint64_t recover_start_no(const struct replay *rp);
+int recover(struct vol *vol, struct ring *r, struct recover_report *rep, uint64_t *ret_start_no);
 /* Completes the recovery, with check_only without a change of the disk: afterwards the volume may be
  * served. Any thread, after recover() returned 0. */
-int recover_begin(struct replay *rp, uint64_t start_no, struct ring *r);
-/* Frees rp. NULL is allowed. */
-void recover_free(struct replay *rp);
+int recover_begin(struct vol *vol, uint64_t start_no, struct ring *r);
+/* Frees the state of the recovery, if there is one. */
+void recover_free(struct vol *vol);
 
 /* ---- report.c ---- */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Declarations shared by the files of the recovery: snapload.c (snapshots), replay.c (the log), maps.c
+/* Declarations shared by the files of the recovery: snapload.c (snapshots), replay.c (the log; log_read.h), maps.c
  * (lists in maps), verify.c (comparison of data with records), records.c (the index), report.c (messages),
  * recover.c (the sequence of the steps). */
 #ifndef GANTRY_EXTENT_LOG_RECOVER_INT_H
@@ -29,16 +29,9 @@ struct replay {
 	struct log_pos pos; /* expected position of the next block */
 	struct tail_block *tail, **tail_end;
 	uint64_t version_max;
-	/* number of this start; before recover_begin() the smallest possible number */
-	uint64_t start_no;
 	uint64_t applied;       /* number of applied records */
 	struct tree_load *load; /* loader for the records of a snapshot; NULL: no snapshot is being read */
-	/* part of the log in memory */
-	uint8_t *window;
-	uint64_t window_at;
-	size_t window_len;
-	/* end of a range with a bad sector, in which only the requested bytes are read */
-	uint64_t careful_until;
+	struct log_reader log;
 	uint64_t unreadable[UNREADABLE_MAX]; /* log offsets after the end of the log that cannot be read */
 	uint32_t unreadable_nr;
 	/* blocks and records after the end that were flushed according to a later block */
@@ -56,7 +49,7 @@ struct replay {
 
 /* ---- report.c ---- */
 
-/* Sets vol->disk.why and returns r. */
+/* Sets vol->disk.why to the name of the disk and a reason, and returns r. */
 int refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* Sets vol->disk.why, and adds the remedies of a row with these values; returns r. */
@@ -76,8 +69,6 @@ void name_text(const struct replay *rp, char *text, size_t cap, const struct rec
 
 /* ---- lost.c: records whose bytes are in files that are not whole ---- */
 
-/* Returns true if a record of the log has bytes where the disk's files have none. */
-bool lost_view(const struct replay *rp, const struct rec_view *v);
 /* Notes the segment of an extent that the disk's files do not have. */
 void lost_note(struct replay *rp, uint64_t ext);
 /* Judges the noted segments: a start is refused, with the files in vol->disk.why; fsck continues. */

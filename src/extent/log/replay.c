@@ -10,7 +10,6 @@
 #include "extent/disk/sync.h"
 #include "store/damage.h"
 #include "store/meter.h"
-#include "base/check.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,108 +22,6 @@
 #define LOOK_NEAR_MAX ((uint64_t)64 << 20)
 #endif
 #define LOOK_FAR_MAX ((uint64_t)1 << 30)
-
-static int
-read_window(struct replay *rp)
-{
-	const struct disk *d = &rp->vol->disk;
-	uint64_t have = d->is_device ? d->geo.log_bytes : d->log.have;
-	size_t n = rp->window_at >= have                   ? 0
-		   : rp->window_at + rp->window_len > have ? (size_t)(have - rp->window_at)
-							   : rp->window_len;
-
-	/* What a repair makes, where the file has nothing. */
-	memset(rp->window + n, 0, rp->window_len - n);
-	return n ? sync_read(rp->r, d->log.fd, rp->window, n, d->log_off + rp->window_at) : 0;
-}
-
-/* Brings len bytes of the log at pos into memory. */
-static int
-window(struct replay *rp, uint64_t pos, size_t len, const uint8_t **ret_bytes)
-{
-	uint64_t left = rp->vol->disk.geo.log_bytes - pos;
-	int e;
-
-	if (pos < rp->window_at || pos + len > rp->window_at + rp->window_len) {
-		rp->window_at = pos;
-		rp->window_len = left < WINDOW_BYTES ? left : WINDOW_BYTES;
-		if (len > rp->window_len)
-			return -EBADMSG;
-		if (pos < rp->careful_until)
-			rp->window_len = len;
-		e = read_window(rp);
-		if (sync_is_unreadable(e) && rp->window_len > len) {
-			/* Somewhere in all of it; perhaps not here. */
-			rp->careful_until = pos + rp->window_len;
-			rp->window_len = len;
-			e = read_window(rp);
-		}
-		if (e < 0) {
-			rp->window_len = 0;
-			return e;
-		}
-	}
-	*ret_bytes = rp->window + (pos - rp->window_at);
-	return 0;
-}
-
-/* Opens the block at pos if it is whole.  -ENOENT, -EBADMSG: it is not; other: cannot be read. */
-static int
-open_at(struct replay *rp, uint64_t pos, const uint8_t nonce[16], struct block_head *ret_head,
-	const uint8_t **ret_bytes)
-{
-	uint32_t len;
-	int e = window(rp, pos, FMT_ALIGN, ret_bytes);
-
-	if (e < 0)
-		return e;
-	len = block_peek(*ret_bytes);
-	if (len == 0 || len > rp->vol->disk.geo.log_bytes - pos)
-		return -ENOENT;
-	e = window(rp, pos, len, ret_bytes);
-	if (e < 0)
-		return e;
-	e = block_open(*ret_bytes, len, nonce, ret_head);
-	if (e < 0 && !RULE_EPOCH_KEYED_OLD) {
-		uint8_t own[16];
-
-		/* The rule is off: an epoch block is keyed with what it says itself. */
-		memcpy(own, *ret_bytes + 80, 16);
-		e = block_open(*ret_bytes, len, own, ret_head);
-		if (e == 0 && ret_head->kind != BLOCK_EPOCH)
-			e = -EBADMSG;
-	}
-	return e;
-}
-
-/* Is this, or does it claim to be, the block that comes there? */
-static bool
-is_expected(const struct log_pos *at, const struct block_head *h)
-{
-	return h->epoch == at->epoch && h->seq == at->seq && h->lap == at->lap && h->pos == at->pos &&
-	       h->prev_crc == at->prev_crc;
-}
-
-/* The block that is expected at rp->pos, or -ENOENT: the end. */
-static int
-next_block(struct replay *rp, struct block_head *h, const uint8_t **bytes)
-{
-	const struct log_pos *at = &rp->pos;
-	int e;
-
-	if (at->pos + rp->vol->disk.geo.block_bytes > rp->vol->disk.geo.log_bytes)
-		return -ENOENT;
-	e = open_at(rp, at->pos, at->nonce, h, bytes);
-	if (e == -EBADMSG)
-		return -ENOENT;
-	if (e < 0)
-		return e;
-	if (!is_expected(at, h))
-		return -ENOENT;
-	if (h->kind == BLOCK_EPOCH && h->new_epoch <= h->epoch)
-		return -ENOENT;
-	return 0;
-}
 
 /*
  * Where the block that is expected cannot be read: is it known that nothing believed lies there?  It is where the
@@ -146,8 +43,8 @@ is_known_end(struct replay *rp)
 		return true;
 	if (!d->lost_super && d->sb.epoch < at->epoch)
 		return true;
-	return window(rp, at->pos, FMT_ALIGN, &page) == 0 &&
-	       (!block_claims(page, &h) || !is_expected(at, &h));
+	return log_window(&rp->log, at->pos, FMT_ALIGN, &page) == 0 &&
+	       (!block_claims(page, &h) || !log_is_expected(at, &h));
 }
 
 /* ... and it is not known: what a repair drops is said.  0: this is one. */
@@ -208,8 +105,8 @@ apply_block(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
 			at += (uint32_t)n;
 		}
 		if (decoded == i)
-			return refuse(rp, -ENOTRECOVERABLE, "%s: log offset %llu: record %u is impossible",
-				      rp->vol->disk.name, (unsigned long long)h->pos, i);
+			return refuse(rp, -ENOTRECOVERABLE, "log offset %llu: record %u is impossible",
+				      (unsigned long long)h->pos, i);
 		e = apply_record(rp, &v[i % AHEAD]);
 		if (e < 0)
 			return e;
@@ -260,7 +157,7 @@ replay_count(struct replay *rp)
 
 	for (const struct tail_block *b = rp->tail; b; b = b->next)
 		nr += b->head.record_nr;
-	while (next_block(rp, &h, &bytes) == 0) {
+	while (log_next(&rp->log, &rp->pos, &h, &bytes) == 0) {
 		nr += h.record_nr;
 		block_advance(&rp->pos, &rp->vol->disk.geo, &h);
 	}
@@ -282,13 +179,13 @@ replay_log(struct replay *rp)
 	first = rp->pos.seq;
 	meter_step(meter, METER_LOG, 0);
 	for (;;) {
-		e = next_block(rp, &h, &bytes);
+		e = log_next(&rp->log, &rp->pos, &h, &bytes);
 		if (e == -ENOENT)
 			return 0;
 		if (sync_is_unreadable(e))
 			return is_known_end(rp) ? 0 : refuse_end(rp, e);
 		if (e < 0)
-			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.name,
+			return refuse(rp, e, "the log cannot be read at %llu: %s",
 				      (unsigned long long)rp->pos.pos, strerror(-e));
 		e = believe(rp, h.flushed_upto);
 		/* An epoch block comes after a flush of all it stands for, and says so. */
@@ -301,7 +198,6 @@ replay_log(struct replay *rp)
 		if (e < 0)
 			return e;
 		block_advance(&rp->pos, &rp->vol->disk.geo, &h);
-		rp->rep->blocks++;
 		meter_add(meter, h.len_bytes);
 		/* The host block knows the number of a late block, and not its offset. */
 		if (last > first)
@@ -366,7 +262,7 @@ replay_look_behind(struct replay *rp, bool list)
 
 		if (pos >= log)
 			pos = 0;
-		e = window(rp, pos, FMT_ALIGN, &bytes);
+		e = log_window(&rp->log, pos, FMT_ALIGN, &bytes);
 		if (sync_is_unreadable(e)) {
 			pass_over(rp, pos);
 			pos += FMT_ALIGN;
@@ -374,11 +270,11 @@ replay_look_behind(struct replay *rp, bool list)
 			continue;
 		}
 		if (e < 0)
-			return refuse(rp, e, "%s: the log cannot be read at %llu: %s", rp->vol->disk.name,
-				      (unsigned long long)pos, strerror(-e));
+			return refuse(rp, e, "the log cannot be read at %llu: %s", (unsigned long long)pos,
+				      strerror(-e));
 		/* Cheap first: nearly everything here is of another epoch. */
 		if (block_peek(bytes) && block_epoch(bytes) == rp->pos.epoch) {
-			e = open_at(rp, pos, rp->pos.nonce, &h, &bytes);
+			e = log_open(&rp->log, pos, rp->pos.nonce, &h, &bytes);
 			if (sync_is_unreadable(e))
 				pass_over(rp, pos);
 			else if (e < 0 && e != -ENOENT && e != -EBADMSG)

@@ -4,7 +4,6 @@
 
 #include "extent/disk/sync.h"
 #include "base/clock.h"
-#include "base/crc64.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -89,43 +88,23 @@ ref_of(const struct vol *vol, int step)
 	return &vol->disk.sb.snap[step == NEWER ? 0 : 1];
 }
 
-static void
-chain_begin(struct vol *vol)
-{
-	struct reread *rr = &vol->reread;
-	const struct snap_ref *ref = ref_of(vol, rr->step);
-
-	rr->ext = ref->head_ext;
-	rr->len = ref->head_bytes;
-	rr->index = rr->crc64 = 0;
-}
-
 /* 1: there is more; 0: that was the last, and all is well. */
 static int
 chain_block(struct vol *vol, struct ring *r)
 {
 	struct reread *rr = &vol->reread;
-	const struct snap_ref *ref = ref_of(vol, rr->step);
+	struct snap_chain *c = &rr->chain;
 	struct snap_head h;
 	int e;
 
-	if (ref->id == 0 || rr->index == ref->block_nr)
-		return rr->crc64 == ref->crc64 || ref->id == 0 ? 0 : -EBADMSG;
-	if (!ext_ok(rr->ext, &vol->disk.geo) || rr->len > FMT_BLOCK_MAX ||
-	    (uint64_t)ext_nr(rr->ext) * vol->disk.geo.unit_bytes < rr->len)
-		return -EBADMSG;
-	e = sio_read(&vol->disk, r, &rr->ext, 1, 0, rr->buf, rr->len);
+	if (c->index == c->ref->block_nr)
+		return snap_chain_end(c);
+	e = snap_chain_ok(c, &vol->disk.geo);
 	if (e == 0)
-		e = snap_open(rr->buf, rr->len, &h);
-	if (e == 0 && (h.id != ref->id || h.index != (uint32_t)rr->index))
-		e = -EBADMSG;
-	if (e < 0)
-		return e;
-	rr->crc64 = crc64_nvme(rr->crc64, &h.crc64, 8);
-	rr->ext = h.next_ext;
-	rr->len = h.next_bytes;
-	rr->index++;
-	return 1;
+		e = sio_read(&vol->disk, r, &c->ext, 1, 0, rr->buf, c->len);
+	if (e == 0)
+		e = snap_chain_take(c, &vol->disk.sb, rr->buf, &h);
+	return e < 0 ? e : 1;
 }
 
 /* ---- the log ---- */
@@ -134,80 +113,35 @@ static void
 log_begin(struct vol *vol)
 {
 	const struct snap_ref *snap = vol->disk.sb.snap;
+	struct reread *rr = &vol->reread;
 
-	vol->reread.pos = snap[snap[1].id ? 1 : 0].begin;
-	vol->reread.log_end = atomic_load(&vol->log_head);
+	rr->pos = snap[snap[1].id ? 1 : 0].begin;
+	rr->log_end = atomic_load(&vol->log_head);
+	rr->log = (struct log_reader){
+		.disk = &vol->disk, .bytes = rr->buf, .size = FMT_BLOCK_MAX, .at = UINT64_MAX
+	};
 }
 
-/* Is there, in memory, the block that is expected?  Goes on behind it; how long it is. */
-static int
-take_block(struct vol *vol, const uint8_t *bytes, size_t len)
-{
-	struct log_pos *at = &vol->reread.pos;
-	struct block_head h;
-	int e = block_open(bytes, len, at->nonce, &h);
-
-	if (e < 0 || h.epoch != at->epoch || h.seq != at->seq || h.lap != at->lap || h.pos != at->pos ||
-	    h.prev_crc != at->prev_crc)
-		return -EBADMSG;
-	block_advance(at, &vol->disk.geo, &h);
-	return (int)h.len_bytes;
-}
-
-static int
-read_log(struct vol *vol, struct ring *r, uint64_t pos, size_t len)
-{
-	return sync_read(r, vol->disk.log.fd, vol->reread.buf, len, vol->disk.log_off + pos);
-}
-
-/* One block alone: something near it cannot be read. */
-static int
-read_block(struct vol *vol, struct ring *r)
-{
-	uint64_t pos = vol->reread.pos.pos;
-	uint32_t len;
-	int e = read_log(vol, r, pos, FMT_ALIGN);
-
-	if (e < 0)
-		return e;
-	len = block_peek(vol->reread.buf);
-	if (len == 0 || len % FMT_ALIGN || len > vol->disk.geo.block_bytes)
-		return -EBADMSG;
-	e = read_log(vol, r, pos, len);
-	return e < 0 ? e : take_block(vol, vol->reread.buf, len);
-}
-
-/* 1: there is more; 0: that was the last, and all is well. */
+/* Reads on until the window is read again. 1: there is more; 0: that was the last, and all is well. */
 static int
 log_piece(struct vol *vol, struct ring *r)
 {
 	struct reread *rr = &vol->reread;
-	const struct log_pos *at = &rr->pos;
-	uint64_t begin = at->pos, lap = at->lap, left = vol->disk.geo.log_bytes - begin;
-	size_t len = left < FMT_BLOCK_MAX ? left : FMT_BLOCK_MAX;
+	struct block_head h;
+	const uint8_t *bytes;
+	uint64_t was;
 	int e;
 
-	if (vol_linear(vol, lap, begin) >= rr->log_end)
-		return 0;
-	e = read_log(vol, r, begin, len);
-	if (sync_is_unreadable(e)) {
-		e = read_block(vol, r);
-		return e < 0 ? e : 1;
-	}
-	if (e < 0)
-		return e;
-	while (at->lap == lap && vol_linear(vol, lap, at->pos) < rr->log_end && at->pos - begin < len) {
-		const uint8_t *bytes = rr->buf + (at->pos - begin);
-		size_t there = len - (at->pos - begin);
-		uint32_t need = block_peek(bytes);
-
-		/* The rest of it comes with the next piece. */
-		if (need > there && at->pos != begin && need <= vol->disk.geo.block_bytes)
-			break;
-		e = take_block(vol, bytes, there);
+	rr->log.r = r;
+	do {
+		if (vol_linear(vol, &rr->pos) >= rr->log_end)
+			return 0;
+		was = rr->log.at;
+		e = log_next(&rr->log, &rr->pos, &h, &bytes);
 		if (e < 0)
-			return e;
-	}
+			return e == -ENOENT ? -EBADMSG : e;
+		block_advance(&rr->pos, &vol->disk.geo, &h);
+	} while (rr->log.at == was);
 	return 1;
 }
 
@@ -221,7 +155,7 @@ step_begin(struct vol *vol, int step)
 	rr->step = step;
 	rr->gen = vol->disk.sb.gen;
 	if (step == NEWER || step == OLDER)
-		chain_begin(vol);
+		snap_chain_begin(&rr->chain, ref_of(vol, step));
 	else if (step == LOG)
 		log_begin(vol);
 }
@@ -246,7 +180,7 @@ look_where(struct vol *vol)
 	if (rr->gen == vol->disk.sb.gen)
 		return;
 	if (rr->step == NEWER || rr->step == OLDER ||
-	    vol_linear(vol, rr->pos.lap, rr->pos.pos) < atomic_load(&vol->snap.trim_at))
+	    vol_linear(vol, &rr->pos) < atomic_load(&vol->snap.trim_at))
 		step_begin(vol, rr->step);
 	rr->gen = vol->disk.sb.gen;
 }
@@ -269,7 +203,7 @@ read_on(struct vol *vol, struct ring *r)
 		if (sync_is_lost(e) && ref_of(vol, rr->step)->id != rr->bad_snapshot) {
 			rr->bad_snapshot = ref_of(vol, rr->step)->id;
 			found(vol, REREAD_SNAPSHOT, e, "snapshot %llu, block %llu,",
-			      (unsigned long long)rr->bad_snapshot, (unsigned long long)rr->index);
+			      (unsigned long long)rr->bad_snapshot, (unsigned long long)rr->chain.index);
 		}
 		break;
 	case LOG:

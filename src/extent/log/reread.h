@@ -10,7 +10,8 @@
 #ifndef GANTRY_EXTENT_LOG_REREAD_H
 #define GANTRY_EXTENT_LOG_REREAD_H
 
-#include "extent/disk/format.h"
+#include "extent/log/log_read.h"
+#include "extent/log/snapshot.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -38,8 +39,8 @@ struct reread {
 	/* id of the newest snapshot when a new one was requested last; earliest time of the next request,
 	 * unless a new snapshot exists */
 	uint64_t heal_seen, heal_ns;
-	uint64_t ext, index, crc64; /* extent, index and CRC of the next block in the snapshot's chain */
-	uint32_t len;
+	struct snap_chain chain;
+	struct log_reader log;
 	struct log_pos pos; /* position of the next log block to be read */
 	uint64_t log_end;   /* end of the log to be read, a linear position */
 	uint8_t *buf;

@@ -8,8 +8,6 @@
 #include "extent/log/recover_int.h"
 
 #include "extent/disk/sync.h"
-#include "base/check.h"
-#include "base/crc64.h"
 #include "store/meter.h"
 
 #include <errno.h>
@@ -38,28 +36,24 @@ apply_records(struct replay *rp, const uint8_t *buf, const struct snap_head *h)
 /* A chain being read: the next block is on its way while the one before is taken in. */
 struct chain {
 	struct replay *rp;
-	const struct snap_ref *ref;
+	struct snap_chain at; /* its next block is on its way */
 	struct snap_space *space;
 	struct sync_op reading;
 	uint8_t *buf[2];
-	uint64_t ext; /* of the block that is on its way */
-	uint32_t len;
-	uint64_t crc, records;
 	bool names_older; /* its blocks say where the older one lies: in snap.space[1] */
 };
 
 static int
-fetch(struct chain *c, uint64_t i)
+fetch(struct chain *c)
 {
 	struct vol *vol = c->rp->vol;
-	int e;
+	int e = snap_chain_ok(&c->at, &vol->disk.geo);
 
-	if (ext_nr(c->ext) == 0 || ext_unit(c->ext) + ext_nr(c->ext) > geo_units(&vol->disk.geo) ||
-	    (uint64_t)ext_nr(c->ext) * vol->disk.geo.unit_bytes < c->len || c->len > FMT_BLOCK_MAX)
-		return -EBADMSG;
-	e = snap_space_add(c->space, &(struct extent){ ext_unit(c->ext), ext_nr(c->ext) });
 	if (e == 0)
-		sio_read_begin(&vol->disk, c->rp->r, &c->reading, c->ext, c->buf[i % 2], c->len);
+		e = snap_space_add(c->space, c->at.ext);
+	if (e == 0)
+		sio_read_begin(&vol->disk, c->rp->r, &c->reading, c->at.ext, c->buf[c->at.index % 2],
+			       c->at.len);
 	return e;
 }
 
@@ -77,40 +71,31 @@ take_older(struct chain *c, const uint8_t *buf, const struct snap_head *h)
 	for (uint32_t i = 0; e == 0 && i < h->older_nr; i++) {
 		uint64_t ext = snap_older(buf, h, i);
 
-		e = ext_ok(ext, &vol->disk.geo)
-			    ? snap_space_add(&vol->snap.space[1],
-					     &(struct extent){ ext_unit(ext), ext_nr(ext) })
-			    : -EBADMSG;
+		e = ext_ok(ext, &vol->disk.geo) ? snap_space_add(&vol->snap.space[1], ext) : -EBADMSG;
 	}
 	return e;
 }
 
-/* Takes in block i, which has been asked for, and asks for the one behind it. */
+/* Takes in the block that has been asked for, and asks for the next one. */
 static int
-take_block(struct chain *c, uint64_t i, bool apply)
+take_block(struct chain *c, bool apply)
 {
-	const uint8_t *buf = c->buf[i % 2];
+	uint8_t *buf = c->buf[c->at.index % 2];
+	struct disk *d = &c->rp->vol->disk;
+	uint32_t len = c->at.len;
 	struct snap_head h;
 	int e = sio_read_end(&c->reading);
 
 	if (e == -EAGAIN)
-		e = sio_read(&c->rp->vol->disk, c->rp->r, &c->ext, 1, 0, c->buf[i % 2], c->len);
+		e = sio_read(d, c->rp->r, &c->at.ext, 1, 0, buf, len);
 	if (e == 0)
-		e = snap_open(buf, c->len, &h);
+		e = snap_chain_take(&c->at, &d->sb, buf, &h);
 	if (e < 0)
 		return e;
-	if (h.id != c->ref->id || h.index != (uint32_t)i ||
-	    memcmp(h.disk_uuid, c->rp->vol->disk.sb.disk_uuid, 16) != 0 ||
-	    (h.next_ext == SNAP_LAST) != (i + 1 == c->ref->block_nr))
-		return -EBADMSG;
-	meter_add(c->rp->rep->meter, c->len);
-	meter_estimate(c->rp->rep->meter, i + 1, c->ref->block_nr);
-	c->crc = crc64_nvme(c->crc, &h.crc64, 8);
-	c->records += h.record_nr;
-	c->ext = h.next_ext;
-	c->len = h.next_bytes;
-	if (i + 1 < c->ref->block_nr)
-		e = fetch(c, i + 1);
+	meter_add(c->rp->rep->meter, len);
+	meter_estimate(c->rp->rep->meter, c->at.index, c->at.ref->block_nr);
+	if (c->at.index < c->at.ref->block_nr)
+		e = fetch(c);
 	if (e == 0)
 		e = take_older(c, buf, &h);
 	return e == 0 && apply ? apply_records(c->rp, buf, &h) : e;
@@ -122,30 +107,28 @@ walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bo
      bool *ret_names_older)
 {
 	struct chain c = { .rp = rp,
-			   .ref = ref,
 			   .space = space,
 			   .buf = { sync_alloc(FMT_BLOCK_MAX), sync_alloc(FMT_BLOCK_MAX) },
-			   .ext = ref->head_ext,
-			   .len = ref->head_bytes,
 			   .names_older = apply && ref->block_nr };
 	int e = c.buf[0] && c.buf[1] ? 0 : -ENOMEM;
 
+	snap_chain_begin(&c.at, ref);
 	space->nr = 0;
 	if (e == 0 && apply && !(rp->load = tree_load_new(rp->vol->tree)))
 		e = -ENOMEM;
 	meter_step(rp->rep->meter, METER_INDEX, 0);
 	if (e == 0 && ref->block_nr)
-		e = fetch(&c, 0);
-	for (uint64_t i = 0; e == 0 && i < ref->block_nr; i++)
-		e = take_block(&c, i, apply);
+		e = fetch(&c);
+	while (e == 0 && c.at.index < ref->block_nr)
+		e = take_block(&c, apply);
 	tree_load_end(rp->load);
 	rp->load = NULL;
 	/* One that is on its way still writes to its buffer. */
 	sync_read_end(&c.reading);
 	sync_free(c.buf[0]);
 	sync_free(c.buf[1]);
-	if (e == 0 && (c.crc != ref->crc64 || c.records != ref->record_nr))
-		e = -EBADMSG;
+	if (e == 0)
+		e = snap_chain_end(&c.at);
 	*ret_names_older = e == 0 && c.names_older;
 	return e;
 }
@@ -193,8 +176,8 @@ find_older(struct replay *rp)
 	if (e == 0)
 		return 0;
 	if (!sync_is_lost(e))
-		return refuse(rp, e, "%s: cannot read snapshot %llu: %s", vol->disk.name,
-			      (unsigned long long)older->id, strerror(-e));
+		return refuse(rp, e, "cannot read snapshot %llu: %s", (unsigned long long)older->id,
+			      strerror(-e));
 	report(rp->rep, "%s: the older snapshot %llu %s and is given up", vol->disk.name,
 	       (unsigned long long)older->id, e == -EBADMSG ? "is damaged" : "cannot be read");
 	*older = (struct snap_ref){ 0 };
@@ -222,13 +205,13 @@ snapshots_load(struct replay *rp)
 			e = walk(rp, &snap[0], &vol->snap.space[0], true, &named);
 	}
 	if (e == -EBADMSG)
-		return refuse(rp, -ENOTRECOVERABLE, "%s: snapshot %llu is damaged, and there is no other",
-			      vol->disk.name, (unsigned long long)snap[0].id);
+		return refuse(rp, -ENOTRECOVERABLE, "snapshot %llu is damaged, and there is no other",
+			      (unsigned long long)snap[0].id);
 	if (e == -ENOSPC)
 		return no_memory(rp);
 	if (e < 0)
-		return refuse(rp, e, "%s: cannot load snapshot %llu: %s", vol->disk.name,
-			      (unsigned long long)snap[0].id, strerror(-e));
+		return refuse(rp, e, "cannot load snapshot %llu: %s", (unsigned long long)snap[0].id,
+			      strerror(-e));
 	rp->version_max = rp->version_max > snap[0].version_max ? rp->version_max : snap[0].version_max;
 	return named && !vol->disk.lost_super ? 0 : find_older(rp);
 }

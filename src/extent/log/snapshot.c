@@ -118,19 +118,54 @@ snapshot_done(struct vol *vol)
 /* ---- the chain ---- */
 
 int
-snap_space_add(struct snap_space *s, const struct extent *x)
+snap_space_add(struct snap_space *s, uint64_t ext)
 {
 	if (s->nr == s->cap) {
 		uint32_t cap = s->cap ? 2 * s->cap : 64;
-		struct extent *more = realloc(s->ext, cap * sizeof *more);
+		uint64_t *more = realloc(s->ext, cap * sizeof *more);
 
 		if (!more)
 			return -ENOMEM;
 		s->ext = more;
 		s->cap = cap;
 	}
-	s->ext[s->nr++] = *x;
+	s->ext[s->nr++] = ext;
 	return 0;
+}
+
+int
+snap_chain_ok(const struct snap_chain *c, const struct geometry *geo)
+{
+	return ext_ok(c->ext, geo) && c->len <= FMT_BLOCK_MAX &&
+			       c->len <= (uint64_t)ext_nr(c->ext) * geo->unit_bytes
+		       ? 0
+		       : -EBADMSG;
+}
+
+int
+snap_chain_take(struct snap_chain *c, const struct super *sb, const void *buf, struct snap_head *ret_head)
+{
+	struct snap_head *h = ret_head;
+	int e = snap_open(buf, c->len, h);
+
+	if (e == 0 && (h->id != c->ref->id || h->index != (uint32_t)c->index ||
+		       memcmp(h->disk_uuid, sb->disk_uuid, sizeof h->disk_uuid) != 0 ||
+		       (h->next_ext == SNAP_LAST) != (c->index + 1 == c->ref->block_nr)))
+		e = -EBADMSG;
+	if (e < 0)
+		return e;
+	c->index++;
+	c->crc64 = crc64_nvme(c->crc64, &h->crc64, sizeof h->crc64);
+	c->record_nr += h->record_nr;
+	c->ext = h->next_ext;
+	c->len = h->next_bytes;
+	return 0;
+}
+
+int
+snap_chain_end(const struct snap_chain *c)
+{
+	return c->crc64 == c->ref->crc64 && c->record_nr == c->ref->record_nr ? 0 : -EBADMSG;
 }
 
 struct chain {
@@ -198,26 +233,27 @@ block_io(struct chain *c, bool is_write, uint64_t ext, uint32_t len)
 }
 
 static uint32_t
-block_len(const struct vol *vol, const struct extent *x)
+block_len(const struct vol *vol, uint64_t ext)
 {
-	uint64_t bytes = (uint64_t)x->units * vol->disk.geo.unit_bytes;
+	uint64_t bytes = (uint64_t)ext_nr(ext) * vol->disk.geo.unit_bytes;
 
 	return bytes < FMT_BLOCK_MAX ? (uint32_t)bytes : FMT_BLOCK_MAX;
 }
 
 /* Takes space for one more block; the one being filled names it. */
 static int
-more_space(struct chain *c, struct extent *ret_x)
+more_space(struct chain *c, uint64_t *ret_ext)
 {
 	struct vol *vol = c->vol;
 	uint64_t bytes = SNAP_HEAD_BYTES + c->left, unit = vol->disk.geo.unit_bytes;
+	struct extent x;
 	int e;
 
 	/* The last one takes no more than it needs. */
 	bytes = bytes < FMT_BLOCK_MAX ? align_up(bytes, unit) : FMT_BLOCK_MAX;
-	e = alloc_take_held(vol->disk.alloc, (uint32_t)(bytes / unit), 1, ret_x);
-
-	return e < 0 ? e : snap_space_add(&c->space, ret_x);
+	e = alloc_take_held(vol->disk.alloc, (uint32_t)(bytes / unit), 1, &x);
+	*ret_ext = e == 0 ? ext_make(x.unit, x.units) : 0;
+	return e < 0 ? e : snap_space_add(&c->space, *ret_ext);
 }
 
 /* A chain of one block needs no more than what is in it.  (Of a longer one the block before has said how long
@@ -225,34 +261,33 @@ more_space(struct chain *c, struct extent *ret_x)
 static void
 shrink(struct chain *c)
 {
-	struct extent *x = &c->space.ext[0];
+	uint64_t *ext = &c->space.ext[0];
 	uint32_t units =
 		(uint32_t)(align_up(c->used, c->vol->disk.geo.unit_bytes) / c->vol->disk.geo.unit_bytes);
 
-	if (c->ref.block_nr || units >= x->units)
+	if (c->ref.block_nr || units >= ext_nr(*ext))
 		return;
-	alloc_free_held(c->vol->disk.alloc, &(struct extent){ x->unit + units, x->units - units });
-	x->units = units;
-	c->len = block_len(c->vol, x);
+	alloc_free_held(c->vol->disk.alloc, &(struct extent){ ext_unit(*ext) + units, ext_nr(*ext) - units });
+	*ext = ext_make(ext_unit(*ext), units);
+	c->len = block_len(c->vol, *ext);
 }
 
-/* Writes the block; next: where the chain goes on, or NULL. */
+/* Writes the block; next: extent of the next block, or SNAP_LAST. */
 static int
-write_block(struct chain *c, const struct extent *next)
+write_block(struct chain *c, uint64_t next)
 {
 	struct vol *vol = c->vol;
-	const struct extent *here = &c->space.ext[c->space.nr - (next ? 2 : 1)];
-	uint64_t ext = ext_make(here->unit, here->units);
+	uint64_t ext = c->space.ext[c->space.nr - (next != SNAP_LAST ? 2 : 1)];
 	struct snap_head h = { .id = c->ref.id,
 			       .index = (uint32_t)c->ref.block_nr,
 			       .used_bytes = c->used,
 			       .record_nr = c->records,
+			       .next_ext = next,
+			       .next_bytes = next != SNAP_LAST ? block_len(vol, next) : 0,
 			       .older_id = vol->disk.sb.snap[0].id,
 			       .older_nr = c->older };
 
 	memcpy(h.disk_uuid, vol->disk.sb.disk_uuid, 16);
-	h.next_ext = next ? ext_make(next->unit, next->units) : SNAP_LAST;
-	h.next_bytes = next ? block_len(vol, next) : 0;
 	snap_seal(c->buf, c->len, &h);
 	if (c->ref.block_nr == 0) {
 		c->ref.head_ext = ext;
@@ -268,12 +303,12 @@ write_block(struct chain *c, const struct extent *next)
 static int
 begin_block(struct chain *c)
 {
-	struct extent next;
+	uint64_t next;
 	int e = more_space(c, &next);
 
 	if (e == 0 && c->len)
-		e = write_block(c, &next);
-	c->len = e == 0 ? block_len(c->vol, &next) : 0;
+		e = write_block(c, next);
+	c->len = e == 0 ? block_len(c->vol, next) : 0;
 	c->used = SNAP_HEAD_BYTES;
 	c->records = c->older = 0;
 	return e;
@@ -297,13 +332,11 @@ name_older(struct chain *c)
 	const struct snap_space *s = &c->vol->snap.space[0];
 	int e = 0;
 
-	for (uint32_t i = 0; e == 0 && i < s->nr; i++) {
-		uint64_t ext = ext_make(s->ext[i].unit, s->ext[i].units);
-
+	for (uint32_t i = 0; i < s->nr; i++) {
 		e = make_room(c, SNAP_OLDER_BYTES);
 		if (e < 0)
 			break;
-		memcpy(c->buf + c->used, &ext, SNAP_OLDER_BYTES);
+		memcpy(c->buf + c->used, &s->ext[i], SNAP_OLDER_BYTES);
 		c->used += SNAP_OLDER_BYTES;
 		c->older++;
 	}
@@ -340,37 +373,31 @@ write_chain(struct chain *c)
 	if (e < 0 || !c->len)
 		return e;
 	shrink(c);
-	return write_block(c, NULL);
+	return write_block(c, SNAP_LAST);
 }
 
 /* Reads the chain back from the disk. */
 static int
 verify_chain(struct chain *c)
 {
-	uint64_t crc = 0;
+	struct snap_chain chain;
+	struct snap_head h;
+	int e = 0;
 
-	for (uint32_t i = 0; i < c->space.nr; i++) {
-		uint64_t ext = ext_make(c->space.ext[i].unit, c->space.ext[i].units);
-		uint32_t len = block_len(c->vol, &c->space.ext[i]);
-		struct snap_head h;
-		int e = block_io(c, false, ext, len);
-
+	snap_chain_begin(&chain, &c->ref);
+	while (e == 0 && chain.index < c->ref.block_nr) {
+		e = block_io(c, false, chain.ext, chain.len);
 		if (e == 0)
-			e = snap_open(c->buf, len, &h);
-		if (e == 0 && (h.id != c->ref.id || h.index != i))
-			e = -EBADMSG;
-		if (e < 0)
-			return of_disk(c, e);
-		crc = crc64_nvme(crc, &h.crc64, 8);
+			e = snap_chain_take(&chain, &c->vol->disk.sb, c->buf, &h);
 	}
-	return of_disk(c, crc == c->ref.crc64 ? 0 : -EBADMSG);
+	return of_disk(c, e < 0 ? e : snap_chain_end(&chain));
 }
 
 static void
 free_space(struct vol *vol, struct snap_space *s)
 {
 	for (uint32_t i = 0; i < s->nr; i++)
-		alloc_free_held(vol->disk.alloc, &s->ext[i]);
+		alloc_free_held(vol->disk.alloc, &(struct extent){ ext_unit(s->ext[i]), ext_nr(s->ext[i]) });
 	if (s->nr)
 		atomic_fetch_add(&vol->disk.freed_nr, 1);
 	s->nr = 0;
@@ -380,7 +407,7 @@ free_space(struct vol *vol, struct snap_space *s)
 static void
 trim_to(struct vol *vol, const struct log_pos *keep)
 {
-	uint64_t at = vol_linear(vol, keep->lap, keep->pos);
+	uint64_t at = vol_linear(vol, keep);
 
 	atomic_fetch_sub(&vol->log_used, at - atomic_load(&vol->snap.trim_at));
 	atomic_store(&vol->snap.trim_at, at);
@@ -410,7 +437,7 @@ make_current(struct chain *c)
 	vol->snap.space[0] = c->space;
 	trim_to(vol, &vol->disk.sb.snap[RULE_TRIM_TO_PREVIOUS ? 1 : 0].begin);
 	atomic_store(&vol->snap.one_left, false);
-	atomic_store(&vol->snap.begin, vol_linear(vol, c->ref.begin.lap, c->ref.begin.pos));
+	atomic_store(&vol->snap.begin, vol_linear(vol, &c->ref.begin));
 	free_space(vol, &oldest);
 	free(oldest.ext);
 	atomic_fetch_add(&vol->stats.snapshots, 1);

@@ -12,8 +12,7 @@
 #ifndef GANTRY_EXTENT_LOG_SNAPSHOT_H
 #define GANTRY_EXTENT_LOG_SNAPSHOT_H
 
-#include "extent/disk/alloc.h"
-#include "extent/disk/format.h"
+#include "extent/log/rec_codec.h"
 
 #include <stdatomic.h>
 
@@ -25,8 +24,16 @@ enum snap_state { SNAP_IDLE, SNAP_WANTED, SNAP_WALKED };
 
 /* The space of one snapshot's chain. */
 struct snap_space {
-	struct extent *ext;
+	uint64_t *ext;
 	uint32_t nr, cap;
+};
+
+/* The chain of blocks of a snapshot, while it is read. */
+struct snap_chain {
+	const struct snap_ref *ref;
+	uint64_t ext; /* extent of the next block */
+	uint32_t len; /* bytes of the next block */
+	uint64_t index, crc64, record_nr;
 };
 
 struct snapshot {
@@ -64,6 +71,22 @@ int snapshot_now(struct vol *vol, struct ring *r);
  * older snapshot before the space or log is reused. */
 void snapshot_drop_older(struct vol *vol);
 /* Adds an extent to s. Returns 0 or -ENOMEM. */
-int snap_space_add(struct snap_space *s, const struct extent *x);
+int snap_space_add(struct snap_space *s, uint64_t ext);
+
+/* ---- reading a chain. Any thread, with its own struct snap_chain ---- */
+
+/* Begins with the first block of a snapshot, which has none if ref->block_nr is 0. */
+static inline void
+snap_chain_begin(struct snap_chain *c, const struct snap_ref *ref)
+{
+	*c = (struct snap_chain){ .ref = ref, .ext = ref->head_ext, .len = ref->head_bytes };
+}
+/* Returns 0, or -EBADMSG: the next block is not on the disk, or longer than its extent or FMT_BLOCK_MAX. */
+int snap_chain_ok(const struct snap_chain *c, const struct geometry *geo);
+/* Checks the next block, whose bytes are in buf, and goes past it. Returns 0 or -EBADMSG. */
+int snap_chain_take(struct snap_chain *c, const struct super *sb, const void *buf,
+		    struct snap_head *ret_head);
+/* Compares the blocks with the reference after the last one. Returns 0 or -EBADMSG. */
+int snap_chain_end(const struct snap_chain *c);
 
 #endif

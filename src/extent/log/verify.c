@@ -6,7 +6,6 @@
 
 #include "extent/disk/rules.h"
 #include "extent/disk/sync.h"
-#include "base/check.h"
 #include "base/crc64.h"
 
 #include <errno.h>
@@ -148,7 +147,7 @@ verify_record(struct replay *rp, const struct rec_view *v)
 	if (!RULE_TAIL_VERIFIED || v->op != REC_PUT || v->flags & REC_FLUSHED)
 		return 0;
 	/* Its bytes are lost with their file, and not for want of a flush. */
-	if (lost_view(rp, v))
+	if (disk_lost(&rp->vol->disk, v))
 		return 0;
 	return verify_data(&rp->vol->disk, rp->r, v, v->entries);
 }
@@ -179,13 +178,12 @@ data_place(struct replay *rp, const struct rec_view *v, char ret_text[DISK_PLACE
 	sync_free(mapped);
 }
 
-static int
+static void
 keep(struct replay *rp, const uint8_t *bytes, uint32_t len)
 {
 	memcpy(rp->survivors + rp->survivors_len, bytes, len);
 	rp->survivors_len += len;
 	rp->survivors_nr++;
-	return 0;
 }
 
 /* Goes through one block of the tail; what is good is applied.  1: cut here. */
@@ -202,8 +200,8 @@ verify_block(struct replay *rp, const struct tail_block *b)
 		int n = rec_decode(b->bytes + at, b->head.used_bytes - at, &rp->vol->disk.geo, &v), e;
 
 		if (n < 0)
-			return refuse(rp, -ENOTRECOVERABLE, "%s: log offset %llu: record %u is impossible",
-				      rp->vol->disk.name, (unsigned long long)b->head.pos, i);
+			return refuse(rp, -ENOTRECOVERABLE, "log offset %llu: record %u is impossible",
+				      (unsigned long long)b->head.pos, i);
 		name_text(rp, name, sizeof name, &v);
 		e = cut && RULE_TAIL_PREFIX ? -EBADMSG : verify_record(rp, &v);
 		if (sync_is_unreadable(e) && rp->rep->repair) {
@@ -224,9 +222,8 @@ verify_block(struct replay *rp, const struct tail_block *b)
 				strerror(-e), name);
 		}
 		if (e < 0 && e != -EBADMSG)
-			return refuse(rp, e, "%s: log offset %llu: the data of %s cannot be read: %s",
-				      rp->vol->disk.name, (unsigned long long)b->head.pos, name,
-				      strerror(-e));
+			return refuse(rp, e, "log offset %llu: the data of %s cannot be read: %s",
+				      (unsigned long long)b->head.pos, name, strerror(-e));
 		if (e < 0) {
 			if (!cut)
 				snprintf(rp->cut_key, sizeof rp->cut_key, "%s", name);

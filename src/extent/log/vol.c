@@ -5,7 +5,6 @@
 #include "extent/disk/sync.h"
 #include "extent/log/recover.h"
 #include "store/damage.h"
-#include "base/check.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -41,7 +40,7 @@ vol_free(struct vol *vol)
 {
 	if (!vol)
 		return;
-	recover_free(vol->replay);
+	recover_free(vol);
 	gc_fini(vol);
 	reread_fini(vol);
 	mover_fini(vol);
@@ -150,9 +149,7 @@ vol_recover(struct vol *vol, uint64_t index_bytes, struct ring *r, struct recove
 	vol->disk.why[0] = 0;
 	e = make_memory(vol);
 	if (e == 0)
-		e = recover(vol, r, rep, &vol->replay);
-	if (e == 0)
-		*ret_start_no = recover_start_no(vol->replay);
+		e = recover(vol, r, rep, ret_start_no);
 	return e;
 }
 
@@ -162,9 +159,8 @@ vol_begin(struct vol *vol, uint64_t start_no, struct ring *r)
 	int e;
 
 	vol->disk.why[0] = 0;
-	e = recover_begin(vol->replay, start_no, r);
-	recover_free(vol->replay);
-	vol->replay = NULL;
+	e = recover_begin(vol, start_no, r);
+	recover_free(vol);
 	return e == 0 ? disk_layout_in_use(&vol->disk) : e;
 }
 

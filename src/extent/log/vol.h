@@ -12,7 +12,7 @@
  *	recover.c snapload.c replay.c verify.c records.c           the start, before any of them
  *	vol.c steps.c                                              life; counters: any
  *	usage.c                                                    the leader, the start; usage_reserve(): a port's thread
- *	key.c rec_codec.c rec_mem.c parts.c                        any
+ *	key.c rec_codec.c rec_mem.c parts.c log_read.c             any
  *
  * The volume calls three functions of the upper layer: a commit's finished(), and vol->kick and vol->space,
  * which the maker of the volume sets.
@@ -184,17 +184,17 @@ struct vol {
 	struct helper helper;
 };
 
-/* Returns the linear position of (lap, pos), so that distances in the ring are differences. */
+/* Returns the linear position of `at`, so that distances in the ring are differences. */
 static inline uint64_t
-vol_linear(const struct vol *vol, uint64_t lap, uint64_t pos)
+vol_linear(const struct vol *vol, const struct log_pos *at)
 {
-	return lap * vol->disk.geo.log_bytes + pos;
+	return at->lap * vol->disk.geo.log_bytes + at->pos;
 }
 /* Returns the linear position of the next block. */
 static inline uint64_t
 vol_head(const struct vol *vol)
 {
-	return vol_linear(vol, vol->leader.next.lap, vol->leader.next.pos);
+	return vol_linear(vol, &vol->leader.next);
 }
 
 /* Returns true if the log is so full that PUTs are refused before their first byte. */
