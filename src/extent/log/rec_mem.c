@@ -106,15 +106,16 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 		.etag_parts = v->etag.parts,
 	};
 	struct rec *r;
+	size_t bytes;
 	uint8_t *p;
 
 	/* More entries than a record holds are always mapped;
 	 * fewer may be, when a map was made all the same. */
-	check(!rec_has_more(&head) || v->flags & REC_MAPPED);
+	check(!t || !rec_has_more(&head) || v->flags & REC_MAPPED);
 	memcpy(head.etag, v->etag.sum, 16);
-	r = tree_rec_alloc(t, sizeof *r + (v->flags & REC_MAP_LIST
-						   ? map_list_off(&head) + v->map.nr * sizeof(uint64_t)
-						   : bytes_off(&head, BYTES_END)));
+	bytes = sizeof *r + (v->flags & REC_MAP_LIST ? map_list_off(&head) + v->map.nr * sizeof(uint64_t)
+						     : bytes_off(&head, BYTES_END));
+	r = t ? tree_rec_alloc(t, bytes) : malloc(bytes);
 	if (!r)
 		return NULL;
 	*r = head;
@@ -133,7 +134,9 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 #include "model/record.def"
 	p += entries_off(r);
 	memset(p, 0, entries_bytes(r));
-	if (entries && rec_load_entries(r, entries) < 0) {
+	if (!t && rec_has_more(r)) {
+		memcpy(p, &entries, sizeof entries);
+	} else if (entries && rec_load_entries(r, entries) < 0) {
 		tree_rec_free(t, r);
 		return NULL;
 	}
@@ -146,30 +149,6 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 		memcpy(p, v->name, v->len);                                                                  \
 	p += v->len;
 #include "model/record.def"
-	return r;
-}
-
-struct rec *
-rec_new_apart(const struct rec_view *v)
-{
-	struct rec head = {
-		.version = v->version,
-		.size_bytes = v->size_bytes,
-		.crc64 = v->crc64,
-		.entry_nr = v->entry_nr,
-		.inline_len = v->inline_len & 0x1ffu,
-		.body = v->body & 7u,
-	};
-	size_t len = entries_bytes(&head);
-	struct rec *r = malloc(sizeof *r + len + v->inline_len);
-
-	if (!r)
-		return NULL;
-	*r = head;
-	if (len)
-		memcpy(r->tail, rec_has_more(r) ? (const void *)&v->entries : v->entries, len);
-	if (v->inline_len)
-		memcpy(r->tail + len, v->inline_data, v->inline_len);
 	return r;
 }
 

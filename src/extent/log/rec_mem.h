@@ -29,14 +29,12 @@ struct rec {
 };
 _Static_assert(sizeof(struct rec) == 64, "every object has one");
 
-/* Makes the memory form of v. entries: v->entries or the contents of the map; for a mapped record they may
- * be loaded later. */
-struct rec *rec_new(struct tree *t, const struct rec_view *v, const void *entries);
 /*
- * Makes a record of v for reading, outside of any index: to be freed with free(). More than FMT_ENTRY_MAX
- * entries are not copied and remain in v's memory.
+ * Makes the memory form of v. entries: v->entries or the contents of the map; for a mapped record they may
+ * be loaded later. t NULL: the record is outside of any index, for a reader, and is freed with free(); more than
+ * FMT_ENTRY_MAX entries are not copied, and remain in the caller's memory.
  */
-struct rec *rec_new_apart(const struct rec_view *v);
+struct rec *rec_new(struct tree *t, const struct rec_view *v, const void *entries);
 /* Frees r, which no reader has seen. NULL is allowed. */
 void rec_drop(struct tree *t, struct rec *r);
 /* Frees the memory of a record outside of the tree's memory; the tree frees the record itself. */

@@ -35,7 +35,7 @@ extent_open_put(struct store_port *sp, const struct store_look *l, struct store_
 	check(l->put->is_started && pi->is_carried && !pi->is_committing && pi->writes == 0);
 	/* One of its own, as the cache of CRC blocks goes by it. */
 	v.version = atomic_fetch_add(&pi->vol->version, 1) + 1;
-	r = rec_new_apart(&v);
+	r = rec_new(NULL, &v, v.entries);
 	if (!r)
 		return -EAGAIN;
 	op->result = 0;
