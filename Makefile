@@ -259,7 +259,7 @@ check-rados:
 # More of it, which takes an hour: histories of ten minutes, clients, the rest of the system tests.
 .PHONY: check-rados-long
 check-rados-long:
-	@scripts/deps build test clients torch rados
+	@scripts/deps build test clients mariadb torch rados
 	@$(MAKE) --no-print-directory all testbins radostests
 	@T='$(T)' LONG=1 tests/rados/run.sh
 # The interface of cuObject: facts and decisions, headers, what is installed; also with the sanitizers.
