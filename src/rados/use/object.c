@@ -11,6 +11,12 @@
 #include <stdio.h>
 #include <string.h>
 
+/* A part of an open object. The part is decoded when it is used, so that an object with many parts takes little memory. */
+struct place {
+	uint64_t off;        /* offset of the part in the object, in bytes */
+	uint32_t number, at; /* number of the part, and its offset in the list, in bytes */
+};
+
 /* An open object. */
 struct robj {
 	struct rport *port;
@@ -18,8 +24,8 @@ struct robj {
 	struct bytes value;
 	struct map_read map;
 	struct record rec;
-	struct record *parts;
-	uint64_t *part_off; /* offsets of the parts in the object, in bytes */
+	const uint8_t *list;  /* encoded parts, rec.parts_len bytes, in value or map */
+	struct place *places; /* of the parts, in the order of their numbers */
 	uint64_t epoch;
 	uint32_t reads;
 	struct ahead *ahead; /* bytes that were read during the look; NULL after the first read */
@@ -41,8 +47,7 @@ robj_free(struct robj *o)
 		return;
 	free(o->value.p);
 	free(o->map.list.p);
-	free(o->parts);
-	free(o->part_off);
+	free(o->places);
 	free(o);
 }
 
@@ -77,24 +82,41 @@ open_end(struct open_op *oo, int result)
 	txn_op_end(&oo->txn, result);
 }
 
-/* Decodes the parts of the record. Returns 0, -ENOMEM or -EBADMSG. */
+/* Finds the places of the parts. list: rec.parts_len bytes. Returns 0, -ENOMEM or -EBADMSG. */
 static int
-take_parts(struct robj *o, const void *parts, size_t len)
+take_parts(struct robj *o, const void *list)
 {
+	struct cur c = cursor(list, o->rec.parts_len);
+	struct record part = { 0 };
 	uint64_t off = 0;
-	int e;
 
-	check(!o->parts && o->rec.part_nr > 0);
-	o->parts = calloc(o->rec.part_nr, sizeof *o->parts);
-	o->part_off = calloc(o->rec.part_nr, sizeof *o->part_off);
-	if (!o->parts || !o->part_off)
+	check(!o->places && o->rec.part_nr > 0);
+	o->list = list;
+	o->places = calloc(o->rec.part_nr, sizeof *o->places);
+	if (!o->places)
 		return -ENOMEM;
-	e = parts_decode(parts, len, o->rec.part_nr, o->parts);
-	for (uint32_t i = 0; e == 0 && i < o->rec.part_nr; i++) {
-		o->part_off[i] = off;
-		off += o->parts[i].size_bytes;
+	for (uint32_t i = 0; i < o->rec.part_nr; i++) {
+		uint32_t at = (uint32_t)(c.p - o->list);
+
+		if (part_next(&c, &part) <= 0)
+			return -EBADMSG;
+		o->places[i] = (struct place){ off, part.number, at };
+		off += part.size_bytes;
 	}
-	return e < 0 ? e : off == o->rec.size_bytes ? 0 : -EBADMSG;
+	return c.p == c.end && off == o->rec.size_bytes ? 0 : -EBADMSG;
+}
+
+/* Decodes a part. Its pointers are valid while the object is open. */
+static struct record
+part_at(const struct robj *o, uint32_t i)
+{
+	uint32_t at = o->places[i].at;
+	struct cur c = cursor(o->list + at, o->rec.parts_len - at);
+	struct record part = { 0 };
+
+	/* take_parts() has decoded the same bytes. */
+	check(part_next(&c, &part) > 0);
+	return part;
 }
 
 static void
@@ -105,7 +127,7 @@ on_map(struct call *c)
 	int e = map_read_check(&o->map, &o->rec);
 
 	if (e == 0)
-		e = take_parts(o, o->map.list.p, o->map.list.len);
+		e = take_parts(o, o->map.list.p);
 	if (e == -ENOENT || e == -EBADMSG) {
 		log_error("the list of parts of '%.*s/%.*s' is damaged", (int)oo->txn.bucket_len,
 			  oo->txn.bucket, (int)oo->txn.object_len, oo->txn.object);
@@ -130,7 +152,7 @@ decide_open(struct txn *t)
 	t->key[0].old = (struct bytes){ 0 };
 	t->result = record_decode(o->value.p, o->value.len, &o->rec);
 	if (t->result == 0 && o->rec.kind == REC_PARTS)
-		t->result = take_parts(o, o->rec.parts, o->rec.parts_len);
+		t->result = take_parts(o, o->rec.parts);
 	if (t->result < 0) {
 		log_error("the record of '%.*s/%.*s' is damaged", (int)t->bucket_len, t->bucket,
 			  (int)t->object_len, t->object);
@@ -209,12 +231,12 @@ index_of(const struct robj *o, uint32_t number)
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (o->parts[mid].number < number)
+		if (o->places[mid].number < number)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo < o->rec.part_nr && o->parts[lo].number == number ? lo : UINT32_MAX;
+	return lo < o->rec.part_nr && o->places[lo].number == number ? lo : UINT32_MAX;
 }
 
 int
@@ -222,10 +244,12 @@ rstore_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store
 {
 	const struct robj *o = robj(obj);
 	uint32_t i = by_number ? index_of(o, nr) : nr;
+	struct record part;
 
 	if (i >= o->rec.part_nr)
 		return -ENOENT;
-	*ret_part = part_show(&o->parts[i], o->part_off[i]);
+	part = part_at(o, i);
+	*ret_part = part_show(&part, o->places[i].off);
 	return 0;
 }
 
@@ -233,25 +257,25 @@ rstore_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store
 
 /* Returns the record, or the part, that has the bytes at off, which is in the object, and the offset at which its bytes
  * begin in the object. */
-static const struct record *
+static struct record
 bytes_at(const struct robj *o, uint64_t off, uint64_t *ret_from)
 {
 	uint32_t lo = 0, hi = o->rec.part_nr;
 
 	*ret_from = 0;
 	if (!hi)
-		return &o->rec;
+		return o->rec;
 	/* The last part that begins at or before off, because empty parts before it begin at the same offset. */
 	while (hi - lo > 1) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (o->part_off[mid] <= off)
+		if (o->places[mid].off <= off)
 			lo = mid;
 		else
 			hi = mid;
 	}
-	*ret_from = o->part_off[lo];
-	return &o->parts[lo];
+	*ret_from = o->places[lo].off;
+	return part_at(o, lo);
 }
 
 uint32_t
@@ -259,9 +283,9 @@ rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint3
 {
 	const struct robj *o = robj(obj);
 	uint64_t from;
-	const struct record *x = bytes_at(o, off, &from);
+	const struct record x = bytes_at(o, off, &from);
 
-	return data_read_plan(o->port->st, x->size_bytes, off - from, want, cap, ret_skew);
+	return data_read_plan(o->port->st, x.size_bytes, off - from, want, cap, ret_skew);
 }
 
 #define READ_CALLS 3 /* number of data objects, of at least 2 MiB, that have the bytes of a read */
@@ -269,8 +293,8 @@ rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint3
 struct rread {
 	struct store_read *rd; /* NULL: cancelled */
 	struct robj *o;
-	const struct record *x; /* the record or part whose bytes are read */
-	struct buf *buf;        /* buffer of the caller */
+	const uint8_t *crcs; /* CRCs of the record or part whose bytes are read */
+	struct buf *buf;     /* buffer of the caller */
 	uint32_t len, left;
 	int result;
 	struct ahead *ahead; /* the read waits for these bytes, and has no calls; NULL: has calls */
@@ -300,7 +324,7 @@ on_read(struct call *c)
 	struct rport *p = c->port;
 	struct store_read *rd = r->rd;
 	/* The buffer of a cancelled read is used by others. */
-	int e = rd ? data_read_check(&rc->dr, r->x->crcs) : c->result, result;
+	int e = rd ? data_read_check(&rc->dr, r->crcs) : c->result, result;
 
 	if (rd && e == -EBADMSG)
 		say_damaged(&rc->dr);
@@ -345,7 +369,7 @@ on_ahead_back(void *cookie)
 
 	check(rd && a && r->o->reads > 0);
 	r->ahead = NULL;
-	if (!ahead_take(a, r->buf, r->x->crcs, &rd->instead)) {
+	if (!ahead_take(a, r->buf, r->crcs, &rd->instead)) {
 		send_reads(r);
 		return;
 	}
@@ -370,7 +394,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 	struct robj *o = robj(obj);
 	uint32_t each = p->st->gw.format.object_bytes, nr = 0;
 	struct ahead *a = o->ahead;
-	const struct record *x;
+	struct record x;
 	struct rread *r;
 	uint64_t rel;
 
@@ -379,10 +403,10 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 		return -EINVAL;
 	x = bytes_at(o, off, &rel);
 	rel = off - rel;
-	if (!range_ok(x, rel, len))
+	if (!range_ok(&x, rel, len))
 		return -EINVAL;
-	if (x->kind == REC_INLINE) {
-		memcpy(buf->mem, (const char *)x->inline_data + rel, len);
+	if (x.kind == REC_INLINE) {
+		memcpy(buf->mem, (const char *)x.inline_data + rel, len);
 		rd->op.result = (int)len;
 		return 1;
 	}
@@ -393,7 +417,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 		a = NULL;
 	}
 	if (a && ahead_is_back(a)) {
-		if (ahead_take(a, buf, x->crcs, &rd->instead)) {
+		if (ahead_take(a, buf, x.crcs, &rd->instead)) {
 			rd->op.result = (int)len;
 			return 1;
 		}
@@ -406,7 +430,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 	}
 	r->rd = rd;
 	r->o = o;
-	r->x = x;
+	r->crcs = x.crcs;
 	r->buf = buf;
 	r->len = len;
 	for (uint32_t at = 0; at < len; nr++) {
@@ -414,7 +438,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 
 		check(nr < READ_CALLS);
 		r->call[nr].r = r;
-		data_read_init(dr, p->st, x->data, x->size_bytes, !x->crc_nr, rel + at, len - at);
+		data_read_init(dr, p->st, x.data, x.size_bytes, !x.crc_nr, rel + at, len - at);
 		at += dr->len;
 		/* One read of data and trailer is cheaper for an OSD than two; the buffer has room for a trailer. */
 		if (at == len)
