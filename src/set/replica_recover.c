@@ -257,8 +257,8 @@ keep_from_full(const struct set *s, struct disk_table *t)
 }
 
 /* Writes a map in which all slots have a secondary, in sync because no key has two copies yet, and assigns the
- * secondaries to the slots when the map is effective. Returns true if the write is in progress and the round
- * continues after it; false if the round can continue now. */
+ * secondaries to the slots when the map is effective. Returns true if the round continues by itself; false if
+ * no secondaries can be assigned, and the caller continues the round. */
 static bool
 assign_pairs(struct set *s)
 {
@@ -288,7 +288,9 @@ assign_pairs(struct set *s)
 	}
 	use_pairs(s, &c->table);
 	c->pairs = false;
-	return false;
+	/* A disk that failed meanwhile has not asked for a round, because no slot had a secondary (set_keep()). */
+	go_on(s);
+	return true;
 }
 
 /* ---- a round ---- */

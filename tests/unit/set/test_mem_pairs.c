@@ -164,6 +164,38 @@ test_made_beside(void **state)
 	}
 }
 
+static struct store_ops failing_ops;
+
+/* Describes a disk. The third one fails when the map with the first secondaries is effective, and the slots do not use it yet. */
+static void
+info_and_fail(const struct store *store, int unit, struct store_unit_info *ret_info)
+{
+	mem_engine_ops.unit_info(store, unit, ret_info);
+	if (!is_used() && seconds_nr() && !mem_disk_has_failed(paths[2]))
+		mem_disk_fail(paths[2], 0);
+}
+
+/* A disk fails between the write of the first secondaries and their use: the others are the primaries of all slots when the bucket is
+ * made. */
+static void
+test_made_as_one_fails(void **state)
+{
+	begin(3);
+	failing_ops = mem_engine_ops;
+	failing_ops.unit_info = info_and_fail;
+	for (int i = 0; i < 3; i++)
+		set_engine(set_of(st), i)->ops = &failing_ops;
+	assert_int_equal(make_bucket(user, TWO, 2), 0);
+	assert_true(mem_disk_has_failed(paths[2]));
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
+		assert_int_not_equal(set_primary_at(set_of(st), (unsigned)(STORE_SLOT_NR + i)), 2);
+		assert_int_not_equal(set_secondary_at(set_of(st), table_place((unsigned)i, true)), 2);
+	}
+	put_two(100);
+	must_have(true);
+	end();
+}
+
 #define MANY 100
 
 /* The first bucket is made while remains of a move are removed, which began by a map without second copies: those that are made meanwhile
@@ -561,12 +593,19 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_made_without),        cmocka_unit_test(test_made_beside),
-		cmocka_unit_test(test_made_while_cleaning), cmocka_unit_test(test_to_one),
-		cmocka_unit_test(test_to_one_cancelled),    cmocka_unit_test(test_to_one_race),
-		cmocka_unit_test(test_to_one_cut),          cmocka_unit_test(test_forget),
-		cmocka_unit_test(test_forget_exposed),      cmocka_unit_test(test_heals_after_a_refusal),
-		cmocka_unit_test(test_older_cut_start),     cmocka_unit_test(test_unheard_start),
+		cmocka_unit_test(test_made_without),
+		cmocka_unit_test(test_made_beside),
+		cmocka_unit_test(test_made_as_one_fails),
+		cmocka_unit_test(test_made_while_cleaning),
+		cmocka_unit_test(test_to_one),
+		cmocka_unit_test(test_to_one_cancelled),
+		cmocka_unit_test(test_to_one_race),
+		cmocka_unit_test(test_to_one_cut),
+		cmocka_unit_test(test_forget),
+		cmocka_unit_test(test_forget_exposed),
+		cmocka_unit_test(test_heals_after_a_refusal),
+		cmocka_unit_test(test_older_cut_start),
+		cmocka_unit_test(test_unheard_start),
 	};
 
 	seed = turns_seed();
