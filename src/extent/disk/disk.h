@@ -186,7 +186,7 @@ struct disk {
 
 /* Formats an empty disk for an index of at most index_bytes. force: true: formats a disk that is not empty,
  * too, and its data is lost. birth: identity of the disk in a store of several disks; NULL: a store of one
- * disk. Returns 0, or -errno with the reason in d->why. */
+ * disk. Returns 0, or -errno with the reason in err. */
 int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
 		char *err, size_t err_len);
 
@@ -209,7 +209,7 @@ const char *disk_way_out(int error);
 int disk_open_device(const char *path, uint64_t until_ns);
 /* Opens a file of the directory, or the device, and locks it. *ret_fd: descriptor of the opened file, even if
  * another process holds the lock. Returns 0, -ENOENT if the file does not exist, or another -errno, with the
- * reason in err. */
+ * reason in d->why. */
 int disk_open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_fd);
 
 /* ---- disk.c ---- */

@@ -10,7 +10,7 @@
  * somebody may be writing: into units that are free, and in those that are in use since the start (behind the end of
  * each object there may be one); what was taken since then has its turn when it is free, or at the next start.
  *
- *	looks odd -> seg_odd, flushed whenever touched -> mended, or overwritten -> looks well -> flushed -> not odd
+ *	looks odd -> odd, flushed whenever touched -> mended, or overwritten -> looks well -> flushed -> not odd
  *
  * The log and the superblocks are flushed themselves whenever they are written.
  */

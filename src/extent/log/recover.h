@@ -33,8 +33,8 @@ struct recover_report {
 
 /*
  * Recovers vol, whose disk is open, without a change of the disk; rep must exist until recover_free(), which
- * the caller calls after any result. Returns 0, -ENOTRECOVERABLE: damaged, or -errno; the reason is in err.
- * *ret_start_no: the smallest number that the start of this disk may have.
+ * the caller calls after any result. Returns 0, -ENOTRECOVERABLE: damaged, or -errno; the reason is in
+ * vol->disk.why. *ret_start_no: the smallest number that the start of this disk may have.
  */
 int recover(struct vol *vol, struct ring *r, struct recover_report *rep, uint64_t *ret_start_no);
 /* Completes the recovery, with check_only without a change of the disk: afterwards the volume may be
