@@ -172,21 +172,27 @@ usage_publish_begin(struct vol *vol)
 	quota_lock(vol->quotas);
 }
 
-/* Counts a change of a key, of one copy: for the bucket, whose row may be NULL, or for what is left over. */
+/* Counts a change of a key, of one copy, for its place. Returns 1: its bucket counts it as well; 0: it is left over; or
+ * -ENOMEM. */
 static int
-count(struct vol *vol, struct quota_book *book, struct quota_row *row, const uint8_t *key, size_t len,
-      const struct quota_change *change)
+count_place(struct vol *vol, const uint8_t *key, size_t len, const struct quota_change *change)
 {
 	struct slot_name n = slot_name(key, len);
-	const struct quota_change all = quota_of_copies(*change, n.has_two);
 
 	if (vol->slots && n.has_two)
 		slots_count_two(vol->slots, &n, change);
-	if (!slots_own_key(vol->slots, key, len))
-		return slots_count(vol->slots, &n, change);
+	return slots_own_key(vol->slots, key, len) ? 1 : slots_count(vol->slots, &n, change);
+}
+
+/* Counts a change of a key, of one copy, for its bucket. row NULL: does nothing. */
+static void
+count(struct vol *vol, struct quota_book *book, struct quota_row *row, const uint8_t *key,
+      const struct quota_change *change)
+{
+	const struct quota_change all = quota_of_copies(*change, key_has_two(key[0]));
+
 	if (row)
 		quota_count(book, vol->counter, row, &all);
-	return 0;
 }
 
 /* Counts the attributes of a bucket: r replaces old; NULL: there is none. */
@@ -251,7 +257,8 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 		change = change_of(type, r, old);
 		if (key_is_upload(type))
 			vol->leader.uploads_ended |= !is_put || (c->sent && !old);
-		count(vol, vol->quotas, row, key, len, &change);
+		if (count_place(vol, key, len, &change) == 1)
+			count(vol, vol->quotas, row, key, &change);
 	}
 }
 
@@ -262,14 +269,15 @@ usage_publish_end(struct vol *vol)
 	for (const struct commit *c = vol->leader.uploads_ended ? vol->block.batch : NULL; c; c = c->next) {
 		struct quota_change change = { 0 };
 		bool is_put = c->view.op == REC_PUT;
+		struct quota_row *row;
 
 		if (!key_is_upload(c->view.key[0]) || (is_put && !c->sent) || is_nobodys(vol, c))
 			continue;
 		change.bytes = (int64_t)parts_bytes(vol, c->view.key, c->view.key_len);
 		change.bytes = is_put ? change.bytes : -change.bytes;
-		count(vol, vol->quotas,
-		      c->is_gc ? NULL : row_of(vol, vol->quotas, c->view.key, c->view.key_len), c->view.key,
-		      c->view.key_len, &change);
+		row = c->is_gc ? NULL : row_of(vol, vol->quotas, c->view.key, c->view.key_len);
+		if (count_place(vol, c->view.key, c->view.key_len, &change) == 1)
+			count(vol, vol->quotas, row, c->view.key, &change);
 	}
 	vol->leader.uploads_ended = vol->leader.has_usage = false;
 	quota_unpend(vol->quotas, vol->counter);
@@ -325,13 +333,23 @@ int
 usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
 {
 	const bool is_bucket = key[0] == KEY_BUCKET, is_object = key_is_object(key[0]);
-	struct quota_change change;
+	const bool is_counted = is_object || key_is_upload(key[0]);
+	struct quota_change change = { 0 };
 	struct quota_row *row;
 	uint64_t born;
 	int e = 0;
 
 	if (key[0] == KEY_PART || key[0] == KEY_CHUNK)
 		return 0;
+	if (is_counted) {
+		change = change_of(key[0], r, NULL);
+		change.bytes += is_object ? 0 : (int64_t)parts_bytes(vol, key, len);
+		/* Before the lock, which all disks of a store share: they start at the same time. */
+		e = count_place(vol, key, len, &change);
+		if (e != 1)
+			return e;
+		e = 0;
+	}
 	quota_lock(book);
 	row = is_bucket ? quota_enter(book, vol->counter, key + 1, len - 1, r->version)
 			: row_of(vol, book, key, len);
@@ -340,15 +358,12 @@ usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t
 	born = row ? quota_version(row, vol->counter) : 0;
 	if (!born || (!is_object && !is_bucket && !model_is_of(r->version, born)))
 		row = NULL;
-	if (is_object || key_is_upload(key[0])) {
-		change = change_of(key[0], r, NULL);
-		change.bytes += is_object ? 0 : (int64_t)parts_bytes(vol, key, len);
-		e = count(vol, book, row, key, len, &change);
-	} else if (is_bucket) {
+	if (is_counted)
+		count(vol, book, row, key, &change);
+	else if (is_bucket)
 		e = row ? 0 : -ENOMEM;
-	} else if (row) {
+	else if (row)
 		count_battrs(vol, book, row, key, len, r, NULL);
-	}
 	quota_unlock(book);
 	return e;
 }
