@@ -169,7 +169,7 @@ extent_open_disk(const struct store_conf *conf, struct ring *r, const struct rec
 		return e;
 	e = extent_new(conf, &st);
 	if (e < 0)
-		return refuse_text(err, err_len, e, "%s: %s", dc->path, strerror(-e));
+		return refuse(err, err_len, e, "%s: %s", dc->path, strerror(-e));
 	st->rep = *rep;
 	st->rep.meter = meter_of(conf->disks.meter, dc->path);
 	e = engine_refuse(st, vol_open(st->vol, dc, conf->disks.lock_wait_ns, r, &st->rep), err, err_len);

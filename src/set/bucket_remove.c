@@ -12,7 +12,7 @@
 /* Returns the engine that removes the bucket after engine `at`; the metadata leader removes the bucket first
  * (M38). If no engine follows, returns the number of engines or -1. */
 static int
-remover_behind(const struct change *c, int at)
+remover_after(const struct change *c, int at)
 {
 	return RULE_HEAD_REMOVES_FIRST ? change_next_of(c, at) : change_before(c, at);
 }
@@ -21,15 +21,15 @@ remover_behind(const struct change *c, int at)
 static int
 remove_next(struct change *c, int r)
 {
-	int nobody = RULE_HEAD_REMOVES_FIRST ? -1 : c->port->nr;
-	bool is_first = c->at == remover_behind(c, nobody);
+	int none = RULE_HEAD_REMOVES_FIRST ? -1 : c->port->nr;
+	bool is_first = c->at == remover_after(c, none);
 
 	if (!RULE_GATE_FORWARD && change_is_lost(c)) {
 		c->failed = -ECANCELED;
 		c->at = -1;
 		return change_open_next(c);
 	}
-	if (c->at != nobody && !change_is_lost(c)) {
+	if (c->at != none && !change_is_lost(c)) {
 		if (r == -EAGAIN && c->tries++ < TRIES)
 			return change_remove_at(c);
 		if (r < 0 && r != -ENXIO && r != -ECANCELED && is_first && !c->failed) {
@@ -43,7 +43,7 @@ remove_next(struct change *c, int r)
 			c->closed |= (uint64_t)1 << c->at;
 		}
 	}
-	c->at = remover_behind(c, c->at);
+	c->at = remover_after(c, c->at);
 	if (c->at >= 0 && c->at < c->port->nr)
 		return change_remove_at(c);
 	c->at = -1;

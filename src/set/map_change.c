@@ -163,7 +163,7 @@ settle(struct set *s)
 
 /* Stands for the set itself in m->settling: after a failure the set itself holds the map change lock, until a
  * map without the failed disk is effective. */
-static struct set_turn nobody;
+static struct set_turn the_set;
 
 static void
 pass_turn(struct set *s)
@@ -172,7 +172,7 @@ pass_turn(struct set *s)
 	struct list *l;
 
 	if (!m->settling && failed(s) && !set_is_read_only(s)) {
-		m->settling = &nobody;
+		m->settling = &the_set;
 		if (!settle(s))
 			return;
 		m->settling = NULL;
@@ -198,7 +198,7 @@ look(struct set *s)
 	if (!t || !settle(s))
 		return;
 	m->settling = NULL;
-	if (t != &nobody) {
+	if (t != &the_set) {
 		mailbox_post(t->mb, &t->msg, t->go);
 		return;
 	}

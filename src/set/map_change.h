@@ -42,7 +42,7 @@ struct set_map {
 	struct list waiting;  /* entries of struct set_turn that wait for the map change lock */
 	/* owner of the map change lock; NULL: the lock is free, or the set itself holds the lock */
 	struct set_turn *holder;
-	/* owner of the map change lock, while the owner waits until a map is written; &nobody: the set itself
+	/* owner of the map change lock, while the owner waits until a map is written; &the_set: the set itself
 	 * waits for the write; NULL: neither waits */
 	struct set_turn *settling;
 	bool has_table;          /* true: the set has a map and serves */

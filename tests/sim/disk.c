@@ -747,7 +747,7 @@ simdisk_has_no_room(int disk)
 
 /* Some of it may be there, from its beginning on, but not all; and nothing comes later.  It is said how much, or why. */
 static int
-refuse(struct sim_io *io)
+refuse_io(struct sim_io *io)
 {
 	static const int errors[] = { -ENOSPC, -EDQUOT, -EFBIG };
 	uint32_t done = one_in(4) ? below(io->nr) : 0, how = below(4);
@@ -779,7 +779,7 @@ perform(struct sim_io *io)
 	if (!fails && io->kind == IO_WRITE && is_refused(disk_of[io->file], space_of(io))) {
 		if (io->is_block)
 			model_block_refused();
-		return refuse(io);
+		return refuse_io(io);
 	}
 	simdisk_faults += fails;
 	counts.io_errors += fails;

@@ -29,6 +29,7 @@
 #include "extent/disk/host.h"
 #include "extent/disk/rules.h"
 #include "base/disk_name.h"
+#include "base/refuse.h"
 #include "base/run_clock.h"
 
 #include <pthread.h>
@@ -192,8 +193,6 @@ int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct s
 
 /* ---- refuse.c ---- */
 
-/* Writes the reason of an error to err. Returns r. */
-int refuse_text(char *err, size_t err_len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 /* Writes the reason of an error, after the name of the disk, to d->why. Returns r. */
 int disk_refuse(struct disk *d, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Writes to d->why why a file of the disk cannot be opened, and the remedy. name: name of the file; "": the path

@@ -80,7 +80,7 @@ is_had(const struct host *h, const char *path, char *err, size_t err_len)
 	char who[160];
 
 	host_text(h, who, sizeof who);
-	return refuse_text(err, err_len, -EBUSY, "%s: in use by %s; stop gantryd there first", path, who);
+	return refuse(err, err_len, -EBUSY, "%s: in use by %s; stop gantryd there first", path, who);
 }
 
 /* Judges the process that wrote the block that was read last. */
@@ -110,7 +110,7 @@ host_wait(struct host *h, struct ring *r, const char *path, char *err, size_t er
 	int e = host_look(h, r);
 
 	if (e < 0)
-		return refuse_text(err, err_len, e, "%s: cannot read the host block: %s", path, strerror(-e));
+		return refuse(err, err_len, e, "%s: cannot read the host block: %s", path, strerror(-e));
 	if (h->damaged)
 		log_warn("%s: the host block cannot be read: whether another host has the disk is not known",
 			 path);
@@ -124,8 +124,8 @@ host_wait(struct host *h, struct ring *r, const char *path, char *err, size_t er
 		nanosleep(&(struct timespec){ .tv_sec = ASK_NS / NS_PER_S }, NULL);
 		e = host_look(h, r);
 		if (e < 0)
-			return refuse_text(err, err_len, e, "%s: cannot read the host block: %s", path,
-					   strerror(-e));
+			return refuse(err, err_len, e, "%s: cannot read the host block: %s", path,
+				      strerror(-e));
 		if (!h->there || h->seen.closed)
 			return 0;
 		if (!same_block(&h->seen, &before))
@@ -181,8 +181,7 @@ host_claim(struct host *h, struct ring *r, const uint8_t *disk_uuid, uint64_t lo
 	if (e == 0)
 		e = put(h, r, log_seq, false);
 	if (e < 0)
-		return refuse_text(err, err_len, e, "%s: cannot write the host block: %s", path,
-				   strerror(-e));
+		return refuse(err, err_len, e, "%s: cannot write the host block: %s", path, strerror(-e));
 	h->ours = true;
 	h->due_ns = clock_ns() + HOST_BEAT_NS;
 	return 0;

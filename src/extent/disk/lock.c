@@ -27,12 +27,12 @@ lock_file(struct disk *d, const char *name, int fd, uint64_t until_ns)
 		if (r == 0)
 			return 0;
 		if (r != -EWOULDBLOCK)
-			return refuse_text(d->why, sizeof d->why, r,
-					   "%s: cannot lock %s: %s; a file system without flock() "
-					   "cannot hold a store",
-					   d->path, name, strerror(-r));
+			return refuse(d->why, sizeof d->why, r,
+				      "%s: cannot lock %s: %s; a file system without flock() "
+				      "cannot hold a store",
+				      d->path, name, strerror(-r));
 		if (clock_ns() >= until_ns)
-			return refuse_text(
+			return refuse(
 				d->why, sizeof d->why, -EBUSY,
 				"%s: in use: another process has %s locked, or a dead one's writes are not "
 				"over (store.lock_wait); stop the other gantryd first",
@@ -88,8 +88,8 @@ disk_open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_f
 	int fd = open_one(d, name, until_ns), e;
 
 	if (fd == -ENOENT && !d->is_device)
-		return refuse_text(d->why, sizeof d->why, -ENOENT, "%s: not a Gantry store (there is no %s)",
-				   d->path, name);
+		return refuse(d->why, sizeof d->why, -ENOENT, "%s: not a Gantry store (there is no %s)",
+			      d->path, name);
 	if (fd < 0)
 		return disk_refuse_open(d, d->is_device ? "the device" : name, fd);
 	*ret_fd = fd;

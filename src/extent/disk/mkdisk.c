@@ -100,7 +100,7 @@ struct making {
 };
 
 /* Writes the reason of an error, which follows the path. Returns e. */
-static int __attribute__((format(printf, 3, 4))) refuse(struct making *m, int e, const char *fmt, ...)
+static int __attribute__((format(printf, 3, 4))) making_refuse(struct making *m, int e, const char *fmt, ...)
 {
 	char why[300];
 	va_list ap;
@@ -108,7 +108,7 @@ static int __attribute__((format(printf, 3, 4))) refuse(struct making *m, int e,
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof why, fmt, ap);
 	va_end(ap);
-	return refuse_text(m->err, m->err_len, e, "%s: %s", m->dc->path, why);
+	return refuse(m->err, m->err_len, e, "%s: %s", m->dc->path, why);
 }
 
 /* fd: its superblock, or -1. */
@@ -119,9 +119,9 @@ refuse_in_use(struct making *m, int fd, const char *what)
 	char name[DISK_NAME_BYTES];
 
 	if (!disk_peek(fd, m->r, uuid))
-		return refuse(m, -EBUSY, "%s", what);
-	return refuse_text(m->err, m->err_len, -EBUSY, "disk %s is %s", disk_name_of(name, uuid, m->dc->path),
-			   what);
+		return making_refuse(m, -EBUSY, "%s", what);
+	return refuse(m->err, m->err_len, -EBUSY, "disk %s is %s", disk_name_of(name, uuid, m->dc->path),
+		      what);
 }
 
 /* Refuses a path with something on it.  name: a file there. */
@@ -131,9 +131,9 @@ refuse_used(struct making *m, enum advice_id id, const char *name)
 	int e = id == ADVICE_HAS_STORE ? -EALREADY : -EEXIST;
 
 	if (name[0])
-		refuse(m, e, "not empty (%s)", name);
+		making_refuse(m, e, "not empty (%s)", name);
 	else
-		refuse(m, e, id == ADVICE_HAS_STORE ? "has a store already" : "holds data");
+		making_refuse(m, e, id == ADVICE_HAS_STORE ? "has a store already" : "holds data");
 	advice_add(m->err, m->err_len, id, &(struct advice_values){ .path = m->dc->path });
 	return e;
 }
@@ -210,7 +210,7 @@ wipe_directory(struct making *m)
 	while (e == 0 && (e = file_each(m->fd, one_of_ours, name)) != 0) {
 		e = e == 1 ? file_unlink(m->fd, name) : e;
 		if (e < 0)
-			refuse(m, e, "cannot remove %s: %s", name, strerror(-e));
+			making_refuse(m, e, "cannot remove %s: %s", name, strerror(-e));
 	}
 	file_close(fd[0]);
 	file_close(fd[1]);
@@ -264,7 +264,8 @@ clear_directory(struct making *m)
 	int e;
 
 	if (file_is_root(m->fd))
-		return refuse(m, -EINVAL, "the root of a system is no disk; make a directory of its own");
+		return making_refuse(m, -EINVAL,
+				     "the root of a system is no disk; make a directory of its own");
 	e = file_each(m->fd, any_name, name);
 	if (e == 1 && !m->force)
 		return has_super(m->fd) ? refuse_used(m, ADVICE_HAS_STORE, "")
@@ -272,8 +273,8 @@ clear_directory(struct making *m)
 	if (e >= 0)
 		e = m->force && !m->is_look ? wipe_directory(m) : 0;
 	if (e == 0 && file_room(m->fd, &room) == 0 && room < m->dc->size_bytes)
-		return refuse(m, -ENOSPC, "the file system has room for %s, and %s are wanted",
-			      size_text(room, has), size_text(m->dc->size_bytes, size));
+		return making_refuse(m, -ENOSPC, "the file system has room for %s, and %s are wanted",
+				     size_text(room, has), size_text(m->dc->size_bytes, size));
 	return e;
 }
 
@@ -284,14 +285,14 @@ format_directory(struct making *m)
 	int e;
 
 	if (place_is_dev(m->dc->path))
-		return refuse(m, -ENODEV, "there is no such device, and nothing is made below /dev");
+		return making_refuse(m, -ENODEV, "there is no such device, and nothing is made below /dev");
 	if (m->dc->size_bytes == 0)
-		return refuse(m, -EINVAL, "a directory needs a size");
+		return making_refuse(m, -EINVAL, "a directory needs a size");
 	if (geo_choose(m->dc->size_bytes, m->index_bytes, &m->geo) < 0)
-		return refuse(m, -EINVAL, "%s are too few", size_text(m->dc->size_bytes, size));
+		return making_refuse(m, -EINVAL, "%s are too few", size_text(m->dc->size_bytes, size));
 	m->fd = file_open_dir(m->dc->path, true);
 	if (m->fd < 0)
-		return refuse(m, m->fd, "%s", strerror(-m->fd));
+		return making_refuse(m, m->fd, "%s", strerror(-m->fd));
 	e = clear_directory(m);
 	if (e < 0 || m->is_look)
 		return e;
@@ -305,7 +306,7 @@ format_directory(struct making *m)
 		e = write_file(m, super_names[i], FMT_SUPER_BYTES, i);
 	if (e == 0)
 		e = file_fsync(m->fd);
-	return e < 0 ? refuse(m, e, "cannot make the store: %s", strerror(-e)) : 0;
+	return e < 0 ? making_refuse(m, e, "cannot make the store: %s", strerror(-e)) : 0;
 }
 
 /* ---- a device ---- */
@@ -373,7 +374,7 @@ open_device(struct making *m)
 				     "in use by another process, or mounted; stop what has it first");
 	}
 	if (m->fd < 0)
-		return refuse(m, m->fd, "%s", strerror(-m->fd));
+		return making_refuse(m, m->fd, "%s", strerror(-m->fd));
 	return file_lock(m->fd) < 0 ? refuse_in_use(m, m->fd, "in use by another process; stop gantryd first")
 				    : 0;
 }
@@ -393,14 +394,14 @@ format_device(struct making *m)
 	if (e == 0)
 		e = look_at_device(m->fd, m->r, bytes, size_bytes, &empty, &store, &second);
 	if (e < 0)
-		return refuse(m, e, "%s", strerror(-e));
+		return making_refuse(m, e, "%s", strerror(-e));
 	if ((store || !empty) && !m->force)
 		return refuse_used(m, store ? ADVICE_HAS_STORE : ADVICE_HOLDS_DATA, "");
 	e = m->force ? ask_for_host(m, m->fd, FMT_HOST_OFF) : 0;
 	if (e < 0)
 		return e;
 	if (size_bytes > bytes || geo_choose(size_bytes, m->index_bytes, &m->geo) < 0)
-		return refuse(m, -EINVAL, "the device has %s", size_text(bytes, text));
+		return making_refuse(m, -EINVAL, "the device has %s", size_text(bytes, text));
 	if (m->is_look)
 		return 0;
 	e = begin(m, SUPER_DEVICE);
@@ -415,7 +416,7 @@ format_device(struct making *m)
 		e = write_super(m, m->fd, geo_second_off(&m->geo), false);
 	if (e == 0)
 		e = write_super(m, m->fd, 0, true);
-	return e < 0 ? refuse(m, e, "cannot make the store: %s", strerror(-e)) : 0;
+	return e < 0 ? making_refuse(m, e, "cannot make the store: %s", strerror(-e)) : 0;
 }
 
 int

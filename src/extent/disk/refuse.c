@@ -8,17 +8,6 @@
 #include <string.h>
 
 int
-refuse_text(char *err, size_t err_len, int r, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(err, err_len, fmt, ap);
-	va_end(ap);
-	return r;
-}
-
-int
 disk_refuse(struct disk *d, int r, const char *fmt, ...)
 {
 	size_t n = (size_t)snprintf(d->why, sizeof d->why, "%s: ", d->name);
@@ -61,7 +50,7 @@ disk_way_out(int error)
 int
 disk_refuse_open(struct disk *d, const char *name, int error)
 {
-	return refuse_text(d->why, sizeof d->why, error, "%s: %s%s%s: %s%s", d->path,
-			   error == -EBUSY ? "in use: cannot open" : "cannot open", name[0] ? " " : "", name,
-			   strerror(-error), disk_way_out(error));
+	return refuse(d->why, sizeof d->why, error, "%s: %s%s%s: %s%s", d->path,
+		      error == -EBUSY ? "in use: cannot open" : "cannot open", name[0] ? " " : "", name,
+		      strerror(-error), disk_way_out(error));
 }

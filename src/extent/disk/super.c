@@ -140,7 +140,7 @@ judge(const struct search *s)
 			"here, or clear the one that does not (%s, %s)",
 			text[0], text[1]);
 	if (s->has_other)
-		return refuse_text(
+		return refuse(
 			d->why, sizeof d->why, -EPROTONOSUPPORT,
 			"disk %s was made by another version of Gantry (its format is %u, and this one reads "
 			"%u to %u); start that one",

@@ -105,8 +105,8 @@ apply_block(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
 			at += (uint32_t)n;
 		}
 		if (decoded == i)
-			return refuse(rp, -ENOTRECOVERABLE, "log offset %llu: record %u is impossible",
-				      (unsigned long long)h->pos, i);
+			return replay_refuse(rp, -ENOTRECOVERABLE, "log offset %llu: record %u is impossible",
+					     (unsigned long long)h->pos, i);
 		e = apply_record(rp, &v[i % AHEAD]);
 		if (e < 0)
 			return e;
@@ -185,8 +185,8 @@ replay_log(struct replay *rp)
 		if (sync_is_unreadable(e))
 			return is_known_end(rp) ? 0 : refuse_end(rp, e);
 		if (e < 0)
-			return refuse(rp, e, "the log cannot be read at %llu: %s",
-				      (unsigned long long)rp->pos.pos, strerror(-e));
+			return replay_refuse(rp, e, "the log cannot be read at %llu: %s",
+					     (unsigned long long)rp->pos.pos, strerror(-e));
 		e = believe(rp, h.flushed_upto);
 		/* An epoch block comes after a flush of all it stands for, and says so. */
 		if (e == 0 && h.flushed_upto >= h.seq)
@@ -270,8 +270,8 @@ replay_look_behind(struct replay *rp, bool list)
 			continue;
 		}
 		if (e < 0)
-			return refuse(rp, e, "the log cannot be read at %llu: %s", (unsigned long long)pos,
-				      strerror(-e));
+			return replay_refuse(rp, e, "the log cannot be read at %llu: %s",
+					     (unsigned long long)pos, strerror(-e));
 		/* Cheap first: nearly everything here is of another epoch. */
 		if (block_peek(bytes) && block_epoch(bytes) == rp->pos.epoch) {
 			e = log_open(&rp->log, pos, rp->pos.nonce, &h, &bytes);

@@ -68,7 +68,7 @@ report_dropped(struct replay *rp, const struct rec_view *v, const char *line)
 }
 
 int
-refuse(struct replay *rp, int r, const char *fmt, ...)
+replay_refuse(struct replay *rp, int r, const char *fmt, ...)
 {
 	struct disk *d = &rp->vol->disk;
 	size_t len = (size_t)snprintf(d->why, sizeof d->why, "%s: ", d->name);
@@ -99,13 +99,14 @@ refuse_memory(struct replay *rp, int error, uint64_t record_nr)
 	uint64_t given = rp->vol->index_bytes, need = given / 4 * 5;
 
 	if (error != -ENOSPC)
-		return refuse(rp, error, "the index cannot be filled: %s", strerror(-error));
+		return replay_refuse(rp, error, "the index cannot be filled: %s", strerror(-error));
 	/* A start may use an eighth more, which is full: as much for each to come as for each that is there. */
 	if (rp->applied && record_nr > rp->applied)
 		need = (uint64_t)((double)given * 1.2 * (double)record_nr / (double)rp->applied);
 	if (need < given / 4 * 5)
 		need = given / 4 * 5;
-	return refuse(rp, -EINVAL,
-		      "the index does not fit into memory.index: it is %llu MiB, about %llu MiB are needed",
-		      (unsigned long long)(given >> 20), (unsigned long long)(need >> 20) + 1);
+	return replay_refuse(
+		rp, -EINVAL,
+		"the index does not fit into memory.index: it is %llu MiB, about %llu MiB are needed",
+		(unsigned long long)(given >> 20), (unsigned long long)(need >> 20) + 1);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Look-ups of buckets, and of their attributes: up to BATTRS_NR records behind the bucket's name, which are read where they lie
+ * Look-ups of buckets, and of their attributes: up to BATTRS_NR records whose keys begin with the bucket's, read where they lie
  * in the index. Records that are older than the bucket belong to an earlier bucket of its name, and are being removed. On the
  * port's thread.
  */

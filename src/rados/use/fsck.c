@@ -105,7 +105,7 @@ add(void *cookie, const struct row_name *n)
 	if (e == 0)
 		e = parts_names(list, len, n->is_garbage, add, c);
 	free(list);
-	/* One that is not there is told of at the end. */
+	/* A map that is not there is reported at the end. */
 	return e == -ENOENT ? 0 : e;
 }
 

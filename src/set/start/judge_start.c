@@ -145,7 +145,7 @@ leave_unaware(struct disk *d)
 
 	if (number < 0 || !table_is_drained(d->id.table, number))
 		return false;
-	log_note("disk %s was drained, and is told so now; take it off store.disks",
+	log_note("disk %s was drained, and is marked so now; take it off store.disks",
 		 disk_name_of(name, d->id.uuid, start_path(d)));
 	d->drained = d->st;
 	d->st = NULL;
