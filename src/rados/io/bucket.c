@@ -31,8 +31,7 @@ struct gate {
 };
 
 struct bucket_op {
-	struct txn txn;         /* key 0: the row of the bucket */
-	struct model_view view; /* removal: of the bucket, after its shards were closed */
+	struct txn txn; /* key 0: the row of the bucket */
 	struct bucket_row row;
 	const void *attrs; /* creation: attributes, owned by the caller */
 	uint32_t attrs_len;
@@ -43,8 +42,8 @@ struct bucket_op {
 	int result;    /* of the steps: the first error */
 	int said;      /* result of the operation, while the operation is undone */
 	bool is_found; /* a shard has an object */
+	bool opens;    /* removal: the shards are opened again */
 	struct gate gate[SHARDS_AT_ONCE];
-	uint64_t *generation; /* removal: the generations of the shards as read, later as set */
 };
 
 static void
@@ -53,7 +52,6 @@ bucket_op_end(struct bucket_op *bo, int result)
 	struct txn *t = &bo->txn;
 
 	quota_plan_end(t->port->st->book, 0, t->bucket, t->bucket_len, &bo->plan);
-	free(bo->generation);
 	txn_op_end(t, result);
 }
 
@@ -265,7 +263,7 @@ decide_making(struct txn *t)
 	const struct model_op op = { .act = MODEL_MAKE_BUCKET };
 	struct model_answer a;
 
-	if (table_decide(t, &op, &a))
+	if (table_decide(t, &op, false, &a))
 		t->result = add_attrs(t, bo);
 	return t->result < 0 ? TXN_OVER : set_row(t, &bo->row);
 }
@@ -333,7 +331,7 @@ on_opened(struct bucket_op *bo)
 	txn_again(&bo->txn, decide_there, on_undone);
 }
 
-static void open_gate(struct gate *g);
+static void turn_gate(struct gate *g);
 
 static void
 on_gone(struct txn *t)
@@ -351,21 +349,6 @@ on_gone(struct txn *t)
 	bucket_op_end(bo, t->result);
 }
 
-static int
-find_closed(struct model_view *v, enum model_kind kind, uint32_t number, struct model_record *ret_record)
-{
-	check(kind == MODEL_BUCKET);
-	*ret_record = (struct model_record){ .copies = 1 };
-	return 1;
-}
-
-static int
-has_any_closed(struct model_view *v, enum model_kind kind, uint64_t after)
-{
-	check(kind == MODEL_OBJECT);
-	return container_of(v, struct bucket_op, view)->is_found;
-}
-
 static void
 on_closed(struct bucket_op *bo)
 {
@@ -373,13 +356,13 @@ on_closed(struct bucket_op *bo)
 	struct model_answer a;
 
 	fault_point("bucket.closed");
-	bo->view = (struct model_view){ find_closed, has_any_closed };
-	if (bo->result == 0 && model_decide(&op, &bo->view, &a)) {
+	if (bo->result == 0 && table_decide(&bo->txn, &op, bo->is_found, &a)) {
 		txn_again(&bo->txn, decide_gone, on_gone);
 		return;
 	}
 	bo->said = bo->result < 0 ? result_of(bo->result) : a.result;
-	each_shard(bo, open_gate, on_opened);
+	bo->opens = true;
+	each_shard(bo, turn_gate, on_opened);
 }
 
 static int
@@ -397,109 +380,51 @@ on_gate_looked(struct scan *s, int e)
 	gate_over(g, e);
 }
 
-static void close_gate(struct gate *g);
-
-static uint64_t *
-generation(const struct gate *g)
-{
-	return &g->bo->generation[g->n];
-}
-
 static void
-on_gate_closed(struct call *c)
+on_gate_set(struct call *c)
 {
 	struct gate *g = container_of(c, struct gate, call);
 
 	if (c->result == -ECANCELED) {
-		close_gate(g);
-		return;
-	}
-	if (c->result < 0) {
+		/* Another gateway, which cleans up after a dead one, has raised the generation. */
+		turn_gate(g);
+	} else if (c->result < 0 || g->bo->opens) {
 		gate_over(g, c->result);
-		return;
+	} else {
+		fault_point("bucket.shard_closed");
+		g->scan.after[0] = 0;
+		scan_begin(c->port, &g->scan, g->name, "o", 0, on_object, on_gate_looked);
 	}
-	fault_point("bucket.shard_closed");
-	*generation(g) = (*generation(g) + 1) | GENERATION_CLOSED;
-	g->scan.after[0] = 0;
-	scan_begin(c->port, &g->scan, g->name, "o", 0, on_object, on_gate_looked);
-}
-
-/* Reads the generation of the shard. */
-static void
-read_gate(struct gate *g, void (*back)(struct call *c))
-{
-	rados_read_op_t op = rados_create_read_op();
-
-	g->xattrs_rv = 0;
-	rados_read_op_getxattrs(op, &g->xattrs, &g->xattrs_rv);
-	call_read(g->bo->txn.port, &g->call, POOL_META, g->name, op, 0, back);
-}
-
-/* Takes the generation that was read. Returns 0 or -errno. */
-static int
-take_gate(struct gate *g)
-{
-	int e = g->call.result < 0 ? g->call.result : g->xattrs_rv;
-
-	if (e >= 0)
-		e = generation_of(g->xattrs, generation(g));
-	rados_getxattrs_end(g->xattrs);
-	return e;
-}
-
-/* Sets the generation of the shard if it is as it was found. */
-static void
-set_gate(struct gate *g, uint64_t becomes, void (*back)(struct call *c))
-{
-	gate_write(g, op_generation(*generation(g), becomes), back);
 }
 
 static void
 on_gate_read(struct call *c)
 {
 	struct gate *g = container_of(c, struct gate, call);
-	int e = take_gate(g);
+	int e = c->result < 0 ? c->result : g->xattrs_rv;
+	uint64_t was = 0;
 
-	if (e < 0)
+	if (e >= 0)
+		e = generation_of(g->xattrs, &was);
+	rados_getxattrs_end(g->xattrs);
+	if (e < 0 || (g->bo->opens && !(was & GENERATION_CLOSED)))
 		gate_over(g, e);
 	else
-		set_gate(g, (*generation(g) + 1) | GENERATION_CLOSED, on_gate_closed);
+		gate_write(g,
+			   op_generation(was, g->bo->opens ? (was & ~GENERATION_CLOSED) + 1
+							   : (was + 1) | GENERATION_CLOSED),
+			   on_gate_set);
 }
 
+/* Closes the shard, and looks for objects in it; or opens it, if it is closed. */
 static void
-close_gate(struct gate *g)
+turn_gate(struct gate *g)
 {
-	read_gate(g, on_gate_read);
-}
+	rados_read_op_t op = rados_create_read_op();
 
-static void
-on_gate_read_again(struct call *c)
-{
-	struct gate *g = container_of(c, struct gate, call);
-	int e = take_gate(g);
-
-	if (e < 0 || !(*generation(g) & GENERATION_CLOSED))
-		gate_over(g, e);
-	else
-		open_gate(g);
-}
-
-static void
-on_gate_opened(struct call *c)
-{
-	struct gate *g = container_of(c, struct gate, call);
-
-	/* Another gateway, which cleans up after a dead one, has raised the generation: the shard is still closed. */
-	if (c->result == -ECANCELED)
-		read_gate(g, on_gate_read_again);
-	else
-		gate_over(g, c->result);
-}
-
-static void
-open_gate(struct gate *g)
-{
-	set_gate(g, (*generation(g) & ~GENERATION_CLOSED) + 1, on_gate_opened);
+	g->xattrs_rv = 0;
+	rados_read_op_getxattrs(op, &g->xattrs, &g->xattrs_rv);
+	call_read(g->bo->txn.port, &g->call, POOL_META, g->name, op, 0, on_gate_read);
 }
 
 static enum txn_say
@@ -511,8 +436,7 @@ decide_ending(struct txn *t)
 	struct bucket_row row;
 
 	/* Objects are looked for after the shards were closed. */
-	table_decide(t, &op, &a);
-	if (t->result == -EINPROGRESS)
+	if (table_decide(t, &op, false, &a))
 		t->result = table_row(t, &row);
 	if (t->result < 0)
 		return TXN_OVER;
@@ -528,19 +452,11 @@ on_ending(struct txn *t)
 {
 	struct bucket_op *bo = container_of(t, struct bucket_op, txn);
 
-	if (t->result < 0) {
-		bucket_op_end(bo, t->result);
-		return;
-	}
-	/* The number of shards is known from the row. */
-	bo->generation = calloc(bo->row.shards, sizeof *bo->generation);
-	if (!bo->generation) {
-		bo->said = -ENOMEM;
-		txn_again(t, decide_there, on_undone);
-		return;
-	}
 	fault_point("bucket.ending");
-	each_shard(bo, close_gate, on_closed);
+	if (t->result < 0)
+		bucket_op_end(bo, t->result);
+	else
+		each_shard(bo, turn_gate, on_closed);
 }
 
 int

@@ -651,9 +651,9 @@ void table_key(char key[TABLE_KEY_MAX], char kind, const char *name, size_t len)
 void *table_op_new(struct rport *p, size_t bytes, const char *name, size_t len, char kind);
 /* Reads the row of the bucket, key 0. Returns 0, -ENXIO or -EBADMSG. */
 int table_row(const struct txn *t, struct bucket_row *ret_row);
-/* Decides an operation on the bucket, for decide() of a transaction. Returns true if the caller has to change rows;
- * false: t->result is the result. */
-bool table_decide(struct txn *t, const struct model_op *op, struct model_answer *ret);
+/* Decides an operation on the bucket, for decide() of a transaction. has_object: the bucket has an object. Returns true if
+ * the caller has to change rows; false: t->result is the result. */
+bool table_decide(struct txn *t, const struct model_op *op, bool has_object, struct model_answer *ret);
 
 /* ---- bucket.c, table.c: calls of store.h ---- */
 

@@ -62,6 +62,7 @@ struct table_view {
 	struct model_view view;
 	const struct txn *txn;
 	enum model_act act;
+	bool has_object;
 };
 
 static int
@@ -106,20 +107,19 @@ find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_r
 	return kind == MODEL_BUCKET ? find_bucket(tv, ret_record) : find_attrs(tv, ret_record);
 }
 
-/* A shard may have an object that is not known before the shard is closed. */
 static int
 has_any(struct model_view *v, enum model_kind kind, uint64_t after)
 {
-	return -EINPROGRESS;
+	check(kind == MODEL_OBJECT);
+	return container_of(v, struct table_view, view)->has_object;
 }
 
 bool
-table_decide(struct txn *t, const struct model_op *op, struct model_answer *ret)
+table_decide(struct txn *t, const struct model_op *op, bool has_object, struct model_answer *ret)
 {
-	struct table_view tv = { .view = { find, has_any }, .txn = t, .act = op->act };
-	bool changes;
+	struct table_view tv = { { find, has_any }, t, op->act, has_object };
+	bool changes = model_decide(op, &tv.view, ret);
 
-	changes = model_decide(op, &tv.view, ret);
 	t->result = ret->result;
 	return changes;
 }
@@ -205,7 +205,7 @@ decide_set(struct txn *t)
 				     .removes = so->removes };
 	struct quota_book *book = t->port->st->book;
 	struct model_answer a;
-	bool changes = table_decide(t, &op, &a);
+	bool changes = table_decide(t, &op, false, &a);
 	void *value;
 
 	/* The transaction may be decided again. */
