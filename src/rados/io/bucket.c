@@ -25,7 +25,7 @@ struct gate {
 	struct scan scan;
 	struct bucket_op *bo;
 	uint32_t n; /* number of the shard */
-	char name[64];
+	struct label name;
 	rados_xattrs_iter_t xattrs;
 	int xattrs_rv;
 };
@@ -82,10 +82,7 @@ set_row(struct txn *t, const struct bucket_row *row)
 static int
 set_other_row(struct txn *t, char kind, struct bytes value)
 {
-	char key[TABLE_KEY_MAX];
-
-	table_key(key, kind, t->bucket, t->bucket_len);
-	return txn_more(t, key, t->bucket_len + 1u, value);
+	return txn_more(t, table_key(kind, t->bucket, t->bucket_len).text, t->bucket_len + 1u, value);
 }
 
 /* Removes the row, the attributes and the quota of the bucket, and sets the row by which the shards are removed later. */
@@ -93,7 +90,7 @@ static enum txn_say
 doom(struct txn *t, const struct bucket_row *row)
 {
 	struct bucket_row doomed = *row;
-	char key[DOOMED_KEY];
+	const struct label key = doomed_key(row->uid);
 	struct bytes value;
 
 	if (!bytes_new(&value, BUCKET_ROW_BYTES)) {
@@ -104,8 +101,7 @@ doom(struct txn *t, const struct bucket_row *row)
 	doomed.state = BUCKET_ENDING;
 	doomed.version = t->epoch;
 	bucket_encode((uint8_t *)value.p, &doomed);
-	doomed_key(key, row->uid);
-	t->result = txn_more(t, key, strlen(key), value);
+	t->result = txn_more(t, key.text, strlen(key.text), value);
 	if (t->result == 0)
 		t->result = set_other_row(t, 'a', (struct bytes){ 0 });
 	if (t->result == 0)
@@ -122,7 +118,7 @@ next_shard(struct bucket_op *bo, struct gate *g)
 {
 	g->bo = bo;
 	g->n = bo->next++;
-	shard_name(g->name, bo->row.uid, g->n);
+	g->name = shard_name(bo->row.uid, g->n);
 	bo->step(g);
 }
 
@@ -164,7 +160,7 @@ on_gate_written(struct call *c)
 static void
 gate_write(struct gate *g, rados_write_op_t op, void (*back)(struct call *c))
 {
-	call_write(g->bo->txn.port, &g->call, POOL_META, g->name, op, 0, back);
+	call_write(g->bo->txn.port, &g->call, POOL_META, g->name.text, op, 0, back);
 }
 
 /* -- making -- */
@@ -393,7 +389,7 @@ on_gate_set(struct call *c)
 	} else {
 		fault_point("bucket.shard_closed");
 		g->scan.after[0] = 0;
-		scan_begin(c->port, &g->scan, g->name, "o", 0, on_object, on_gate_looked);
+		scan_begin(c->port, &g->scan, g->name.text, "o", 0, on_object, on_gate_looked);
 	}
 }
 
@@ -424,7 +420,7 @@ turn_gate(struct gate *g)
 
 	g->xattrs_rv = 0;
 	rados_read_op_getxattrs(op, &g->xattrs, &g->xattrs_rv);
-	call_read(g->bo->txn.port, &g->call, POOL_META, g->name, op, 0, on_gate_read);
+	call_read(g->bo->txn.port, &g->call, POOL_META, g->name.text, op, 0, on_gate_read);
 }
 
 static enum txn_say

@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/crc64.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static struct rbucket **
@@ -111,27 +110,10 @@ rbuckets_all(struct rstore *st, uint32_t *ret_nr)
 	return list;
 }
 
-void
-shard_name(char out[64], struct rid uid, uint32_t n)
-{
-	char text[RID_TEXT];
-
-	rid_text(text, uid);
-	snprintf(out, 64, "idx.%s.%u", text, n);
-}
-
-void
-doomed_key(char key[DOOMED_KEY], struct rid uid)
-{
-	key[0] = 'd';
-	rid_text(key + 1, uid);
-}
-
 static struct rbucket *
 rbucket_new(struct rstore *st, const char *name, size_t len, const struct bucket_row *row)
 {
 	struct rbucket *rb = calloc(1, sizeof *rb + row->shards * sizeof rb->shard[0]);
-	char text[64];
 
 	check(len > 0 && len <= STORE_BUCKET_MAX && row->shards > 0 && row->shards <= BUCKET_SHARDS_MAX);
 	if (!rb)
@@ -142,10 +124,8 @@ rbucket_new(struct rstore *st, const char *name, size_t len, const struct bucket
 	rb->seen = atomic_load(&st->usage_turn);
 	rb->name_len = (uint8_t)len;
 	memcpy(rb->name, name, len);
-	for (uint32_t i = 0; i < row->shards; i++) {
-		shard_name(text, row->uid, i);
-		shard_init(&rb->shard[i], text, rb);
-	}
+	for (uint32_t i = 0; i < row->shards; i++)
+		shard_init(&rb->shard[i], shard_name(row->uid, i).text, rb);
 	return rb;
 }
 

@@ -271,11 +271,9 @@ static void
 remove_next(struct rport *p, struct removal *r)
 {
 	rados_write_op_t op = rados_create_write_op();
-	char name[DATA_NAME];
 
-	data_name(name, r->id, r->next++);
 	rados_write_op_remove(op);
-	call_write(p, &r->call, POOL_DATA, name, op, 0, on_removed);
+	call_write(p, &r->call, POOL_DATA, data_name(r->id, r->next++).text, op, 0, on_removed);
 }
 
 static void

@@ -6,6 +6,7 @@
 #include "base/crc64.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #define FORMAT 1 /* the first byte of each value */
@@ -26,22 +27,59 @@ enum value_kind {
 
 /* ---- ids ---- */
 
-void
-rid_text(char text[RID_TEXT], struct rid id)
+static struct label __attribute__((format(printf, 1, 2))) label(const char *fmt, ...)
 {
-	snprintf(text, RID_TEXT, "%08x.%016llx", id.instance, (unsigned long long)id.counter);
+	struct label l;
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(l.text, sizeof l.text, fmt, ap);
+	va_end(ap);
+	check(n > 0 && (size_t)n < sizeof l.text);
+	return l;
 }
 
-void
-data_name(char name[DATA_NAME], struct rid id, uint32_t n)
+struct label
+rid_text(struct rid id)
 {
-	snprintf(name, DATA_NAME, "%08x.%016llx.%08x", id.instance, (unsigned long long)id.counter, n);
+	return label("%08x.%016llx", id.instance, (unsigned long long)id.counter);
 }
 
-void
-map_name(char name[DATA_NAME], struct rid id)
+struct label
+data_name(struct rid id, uint32_t n)
 {
-	snprintf(name, DATA_NAME, "map.%08x.%016llx", id.instance, (unsigned long long)id.counter);
+	return label("%s.%08x", rid_text(id).text, n);
+}
+
+struct label
+map_name(struct rid id)
+{
+	return label("map.%s", rid_text(id).text);
+}
+
+struct label
+shard_name(struct rid uid, uint32_t n)
+{
+	return label("idx.%s.%u", rid_text(uid).text, n);
+}
+
+struct label
+table_key(char kind, const char *name, size_t len)
+{
+	return label("%c%.*s", kind, (int)len, name);
+}
+
+struct label
+doomed_key(struct rid uid)
+{
+	return label("d%s", rid_text(uid).text);
+}
+
+struct label
+gateway_key(char kind, uint32_t instance)
+{
+	return label("%c%010u", kind, instance);
 }
 
 static void
@@ -134,10 +172,13 @@ key_garbage_decode(const char *k, size_t len, uint64_t *ret_epoch)
 	return e;
 }
 
-size_t
-key_counter(char out[OMAP_KEY_MAX], uint32_t instance)
+struct label
+key_counter(uint32_t instance)
 {
-	return rados_key_write(out, KEY_COUNTER, &(struct rados_key){ .number = instance });
+	struct label l;
+
+	rados_key_write(l.text, KEY_COUNTER, &(struct rados_key){ .number = instance });
+	return l;
 }
 
 uint32_t
@@ -852,12 +893,11 @@ format_decode(const void *buf, size_t len, struct store_format_row *ret_row)
 static uint64_t
 trailer_crc(const uint8_t *trailer, uint32_t data_bytes, struct rid id, uint32_t n)
 {
-	char name[DATA_NAME];
+	const struct label name = data_name(id, n);
 	uint64_t crc;
 
 	check(data_bytes > 0 && data_bytes <= DATA_OBJECT_MAX);
-	data_name(name, id, n);
-	crc = crc64_nvme(0, name, strlen(name));
+	crc = crc64_nvme(0, name.text, strlen(name.text));
 	crc = crc64_nvme(crc, &data_bytes, sizeof data_bytes);
 	return crc64_nvme(crc, trailer, trailer_bytes(data_bytes) - 8);
 }

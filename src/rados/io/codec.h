@@ -26,17 +26,30 @@ rid_same(struct rid a, struct rid b)
 	return a.instance == b.instance && a.counter == b.counter;
 }
 
-#define RID_TEXT 26  /* "%08x.%016llx" with its end */
-#define DATA_NAME 40 /* of a data object */
-#define OMAP_KEY_MAX RADOS_KEY_MAX
+/* A short text: the name of an object of the cluster, the key of a row, an id. */
+struct label {
+	char text[2 + STORE_BUCKET_MAX];
+};
 
-void rid_text(char text[RID_TEXT], struct rid id);
-/* Names the n-th data object of an id. */
-void data_name(char name[DATA_NAME], struct rid id, uint32_t n);
-/* Writes the name of the map of an object: the object of the meta pool that has the list of its parts. */
-void map_name(char name[DATA_NAME], struct rid id);
+struct label rid_text(struct rid id);
+/* Returns the name of the n-th data object of an id. */
+struct label data_name(struct rid id, uint32_t n);
+/* Returns the name of the map of an object: the object of the meta pool that has the list of its parts. */
+struct label map_name(struct rid id);
+/* Returns the name of the n-th shard of a bucket. */
+struct label shard_name(struct rid uid, uint32_t n);
 
 /* ---- keys ---- */
+
+#define OMAP_KEY_MAX RADOS_KEY_MAX
+
+/* Returns the key of a bucket's row in the table of buckets. kind: 'b': the bucket, 'a': its attributes, 'q': its quota. */
+struct label table_key(char kind, const char *name, size_t len);
+/* Returns the key, in the same table, of the row that remains of a removed bucket. */
+struct label doomed_key(struct rid uid);
+/* Returns the key of a gateway's row in the table of gateways. kind: 'i': the row; 'a': the addresses of its connections;
+ * 'x': the row of a dead gateway. */
+struct label gateway_key(char kind, uint32_t instance);
 
 /* Kinds of keys, which model/record.def describes: the first byte. */
 enum key_kind {
@@ -49,7 +62,7 @@ size_t key_object(char out[OMAP_KEY_MAX], const char *key, size_t len);
 size_t key_upload(char out[OMAP_KEY_MAX], const char *key, size_t len, const uint8_t *id);
 size_t key_part(char out[OMAP_KEY_MAX], const uint8_t *id, uint32_t number);
 size_t key_garbage(char out[OMAP_KEY_MAX], uint64_t epoch, struct rid id);
-size_t key_counter(char out[OMAP_KEY_MAX], uint32_t instance);
+struct label key_counter(uint32_t instance);
 /* Returns the instance of a counter's key, UINT32_MAX if it is none. */
 uint32_t key_counter_instance(const char *k, size_t len);
 /* Writes what all uploads of keys that begin with so many bytes begin with. */

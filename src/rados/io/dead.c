@@ -105,23 +105,23 @@ is_named(struct rstore *st, const char *shard, const struct owner *o, struct rid
 
 /* 0; -ENOENT: there is no such bucket. */
 static int
-find_shard(struct rstore *st, const struct owner *o, char ret_name[64])
+find_shard(struct rstore *st, const struct owner *o, struct label *ret_name)
 {
 	const char *nul = memchr(o->bytes, 0, o->len);
-	char key[2 + STORE_BUCKET_MAX] = "b", val[BUCKET_ROW_BYTES];
+	char val[BUCKET_ROW_BYTES];
 	size_t bucket_len = nul ? (size_t)(nul - o->bytes) : 0;
 	struct bucket_row row;
 	int e;
 
 	if (!nul || bucket_len == 0 || bucket_len > STORE_BUCKET_MAX)
 		return -EBADMSG;
-	memcpy(key + 1, o->bytes, bucket_len);
-	e = read_value(st, OBJECT_BUCKETS, key, val, sizeof val);
+	e = read_value(st, OBJECT_BUCKETS, table_key('b', o->bytes, bucket_len).text, val, sizeof val);
 	if (e >= 0)
 		e = bucket_decode(val, (size_t)e, &row);
 	if (e == 0)
-		shard_name(ret_name, row.uid,
-			   (uint32_t)(crc64_nvme(0, nul + 1, o->len - bucket_len - 1) >> 32) % row.shards);
+		*ret_name = shard_name(row.uid,
+				       (uint32_t)(crc64_nvme(0, nul + 1, o->len - bucket_len - 1) >> 32) %
+					       row.shards);
 	return e;
 }
 
@@ -131,22 +131,21 @@ static int
 clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 {
 	rados_ioctx_t meta = st->client[0].io[POOL_META];
-	char shard[64], name[DATA_NAME];
-	int e = find_shard(st, o, shard);
+	struct label shard;
+	int e = find_shard(st, o, &shard);
 
 	if (e == 0) {
-		e = raise_generation(st, shard, 0);
+		e = raise_generation(st, shard.text, 0);
 		fault_point("dead.raised");
 		if (e == 0)
-			e = is_named(st, shard, o, id);
+			e = is_named(st, shard.text, o, id);
 	}
 	if (e != 0 && e != -ENOENT)
 		return e < 0 ? e : 0;
 	fault_point("dead.judged");
 	if (!is_map)
 		return remove_data(st, id);
-	map_name(name, id);
-	e = rados_remove(meta, name);
+	e = rados_remove(meta, map_name(id).text);
 	return e == -ENOENT ? 0 : e;
 }
 
@@ -164,16 +163,13 @@ ask_owners(struct rstore *st, uint32_t instance, uint64_t first, int nr, int n, 
 	int e = 0, sent = 0;
 
 	for (; e == 0 && sent < nr; sent++) {
-		char name[DATA_NAME];
+		const struct rid id = { instance, first + (uint64_t)sent };
+		const struct label name = is_map ? map_name(id) : data_name(id, (uint32_t)n);
 
-		a[sent].id = (struct rid){ instance, first + (uint64_t)sent };
-		if (is_map)
-			map_name(name, a[sent].id);
-		else
-			data_name(name, a[sent].id, (uint32_t)n);
+		a[sent].id = id;
 		e = rados_aio_create_completion2(NULL, NULL, &a[sent].comp);
 		if (e == 0)
-			e = rados_aio_getxattr(io, name, a[sent].comp, XATTR_OWNER, a[sent].owner.bytes,
+			e = rados_aio_getxattr(io, name.text, a[sent].comp, XATTR_OWNER, a[sent].owner.bytes,
 					       OWNER_MAX);
 	}
 	for (int i = 0; i < sent; i++) {
@@ -222,7 +218,6 @@ replace_row(struct rstore *st, const char *key, const char *val, size_t val_len,
 	    bool is_doomed)
 {
 	rados_write_op_t op = rados_create_write_op();
-	char doomed[DOOMED_KEY];
 	uint8_t bytes[BUCKET_ROW_BYTES];
 	int e;
 
@@ -230,8 +225,7 @@ replace_row(struct rstore *st, const char *key, const char *val, size_t val_len,
 	op_compare(op, key, val, val_len);
 	if (is_doomed)
 		op_remove(op, key);
-	doomed_key(doomed, row->uid);
-	op_set(op, is_doomed ? doomed : key, bytes, sizeof bytes);
+	op_set(op, is_doomed ? doomed_key(row->uid).text : key, bytes, sizeof bytes);
 	e = write_now(st->client[0].io[POOL_META], OBJECT_BUCKETS, op);
 	return e == -ECANCELED ? 0 : e;
 }
@@ -241,13 +235,10 @@ replace_row(struct rstore *st, const char *key, const char *val, size_t val_len,
 static int
 open_shards(struct rstore *st, const struct bucket_row *row)
 {
-	char name[64];
 	int e = 0;
 
-	for (uint32_t i = 0; e == 0 && i < row->shards; i++) {
-		shard_name(name, row->uid, i);
-		e = raise_generation(st, name, GENERATION_CLOSED);
-	}
+	for (uint32_t i = 0; e == 0 && i < row->shards; i++)
+		e = raise_generation(st, shard_name(row->uid, i).text, GENERATION_CLOSED);
 	return e;
 }
 
@@ -289,11 +280,9 @@ clean_buckets(struct rstore *st, uint32_t instance)
 static int
 read_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *ret_addrs)
 {
-	char key[16], val[GATEWAY_ADDRS_BYTES];
-	int e;
+	char val[GATEWAY_ADDRS_BYTES];
+	int e = read_value(st, OBJECT_STORE, gateway_key('a', instance).text, val, sizeof val);
 
-	gateway_key(key, 'a', instance);
-	e = read_value(st, OBJECT_STORE, key, val, sizeof val);
 	return e < 0 ? e : gateway_addrs_decode(val, (size_t)e, ret_addrs);
 }
 
@@ -401,7 +390,6 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 	struct rstore *st = cookie;
 	struct peer p = { .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
 	uint64_t nr = atomic_load(&st->gw.gateways);
-	char addrs_key[16];
 	rados_write_op_t op;
 	int e = gateway_decode(val, val_len, &p.row);
 
@@ -414,9 +402,8 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 	fault_point("dead.cleaned");
 	op = rados_create_write_op();
 	usage_forget(st, p.instance);
-	gateway_key(addrs_key, 'a', p.instance);
 	op_remove(op, key);
-	op_remove(op, addrs_key);
+	op_remove(op, gateway_key('a', p.instance).text);
 	if (write_now(st->client[0].io[POOL_META], OBJECT_STORE, op) == 0)
 		atomic_fetch_add(&st->gw.dead_cleaned, 1);
 	return 0;

@@ -181,12 +181,6 @@ gateway_is_gone(struct rstore *st, uint32_t instance)
 
 /* ---- rows ---- */
 
-void
-gateway_key(char key[16], char kind, uint32_t instance)
-{
-	snprintf(key, 16, "%c%010u", kind, instance);
-}
-
 int
 gateway_read_table(struct rstore *st, struct gateway_table *ret_table)
 {
@@ -267,7 +261,6 @@ enter(struct rstore *st)
 	};
 	uint8_t bytes[GATEWAY_ADDRS_BYTES];
 	struct gateway_addrs addrs;
-	char key[16], addrs_key[16];
 	int e;
 
 	gethostname(row.host, sizeof row.host - 1);
@@ -287,14 +280,12 @@ enter(struct rstore *st)
 			return e;
 		next = number + 1;
 		gateway_encode(gw->row, &row);
-		gateway_key(key, 'i', (uint32_t)number);
-		gateway_key(addrs_key, 'a', (uint32_t)number);
 		op = rados_create_write_op();
 		op_compare(op, "E", &row.epoch, 8);
 		op_compare(op, "N", &number, 8);
 		op_set(op, "N", &next, 8);
-		op_set(op, key, gw->row, GATEWAY_ROW_BYTES);
-		op_set(op, addrs_key, bytes, sizeof bytes);
+		op_set(op, gateway_key('i', (uint32_t)number).text, gw->row, GATEWAY_ROW_BYTES);
+		op_set(op, gateway_key('a', (uint32_t)number).text, bytes, sizeof bytes);
 		e = operate(st, op);
 		if (e == -ECANCELED)
 			continue;
@@ -315,10 +306,10 @@ static int
 beat(struct rstore *st)
 {
 	struct gateway *gw = &st->gw;
+	const struct label key = gateway_key('i', gw->instance);
 	uint8_t bytes[GATEWAY_ROW_BYTES];
 	struct gateway_row row;
 	rados_write_op_t op;
-	char key[16];
 	int e;
 
 	check(gateway_decode(gw->row, GATEWAY_ROW_BYTES, &row) == 0);
@@ -329,10 +320,9 @@ beat(struct rstore *st)
 	row.last = gw->next + ID_AHEAD;
 	pthread_mutex_unlock(&gw->id_lock);
 	gateway_encode(bytes, &row);
-	gateway_key(key, 'i', gw->instance);
 	op = rados_create_write_op();
-	op_compare(op, key, gw->row, GATEWAY_ROW_BYTES);
-	op_set(op, key, bytes, sizeof bytes);
+	op_compare(op, key.text, gw->row, GATEWAY_ROW_BYTES);
+	op_set(op, key.text, bytes, sizeof bytes);
 	e = operate(st, op);
 	if (e == -ECANCELED || e == -ENOENT || e == -ESHUTDOWN)
 		gateway_fence(st);
@@ -352,19 +342,17 @@ static void
 leave(struct rstore *st)
 {
 	struct gateway *gw = &st->gw;
+	const struct label key = gateway_key('i', gw->instance);
 	rados_write_op_t op;
-	char key[16], addrs_key[16];
 
 	/* With something left under way it does not leave: the others clean up. */
 	if (gw->first != gw->next || atomic_load(&gw->is_fenced))
 		return;
 	usage_forget(st, gw->instance);
-	gateway_key(key, 'i', gw->instance);
-	gateway_key(addrs_key, 'a', gw->instance);
 	op = rados_create_write_op();
-	op_compare(op, key, gw->row, GATEWAY_ROW_BYTES);
-	op_remove(op, key);
-	op_remove(op, addrs_key);
+	op_compare(op, key.text, gw->row, GATEWAY_ROW_BYTES);
+	op_remove(op, key.text);
+	op_remove(op, gateway_key('a', gw->instance).text);
 	operate(st, op);
 }
 
@@ -376,7 +364,6 @@ advance(struct rstore *st, const struct gateway_table *t)
 {
 	rados_write_op_t op;
 	uint64_t next = t->epoch + 1;
-	char key[16];
 
 	for (uint32_t i = 0; i < t->nr; i++) {
 		if (t->peers[i].row.epoch != t->epoch)
@@ -384,10 +371,9 @@ advance(struct rstore *st, const struct gateway_table *t)
 	}
 	op = rados_create_write_op();
 	op_compare(op, "E", &t->epoch, 8);
-	for (uint32_t i = 0; i < t->nr; i++) {
-		gateway_key(key, 'i', t->peers[i].instance);
-		op_compare(op, key, t->peers[i].bytes, GATEWAY_ROW_BYTES);
-	}
+	for (uint32_t i = 0; i < t->nr; i++)
+		op_compare(op, gateway_key('i', t->peers[i].instance).text, t->peers[i].bytes,
+			   GATEWAY_ROW_BYTES);
 	op_set(op, "E", &next, 8);
 	operate(st, op);
 }
@@ -397,14 +383,12 @@ advance(struct rstore *st, const struct gateway_table *t)
 static void
 declare_dead(struct rstore *st, const struct peer *p)
 {
+	const struct label key = gateway_key('i', p->instance);
 	rados_write_op_t op = rados_create_write_op();
-	char key[16], dead[16];
 
-	gateway_key(key, 'i', p->instance);
-	gateway_key(dead, 'x', p->instance);
-	op_compare(op, key, p->bytes, GATEWAY_ROW_BYTES);
-	op_remove(op, key);
-	op_set(op, dead, p->bytes, GATEWAY_ROW_BYTES);
+	op_compare(op, key.text, p->bytes, GATEWAY_ROW_BYTES);
+	op_remove(op, key.text);
+	op_set(op, gateway_key('x', p->instance).text, p->bytes, GATEWAY_ROW_BYTES);
 	if (operate(st, op) == 0)
 		log_warn("gateway %u on %s is silent: it is taken for dead, and cleaned up after",
 			 p->instance, p->row.host);

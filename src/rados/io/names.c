@@ -77,19 +77,17 @@ int
 read_map(const struct rstore *st, struct rid map, char **ret_list, size_t *ret_len)
 {
 	rados_ioctx_t meta = st->client[0].io[POOL_META];
-	char name[DATA_NAME];
+	const struct label name = map_name(map);
 	uint64_t size;
 	time_t mtime;
-	int e;
+	int e = rados_stat(meta, name.text, &size, &mtime);
 
-	map_name(name, map);
-	e = rados_stat(meta, name, &size, &mtime);
 	if (e < 0)
 		return e;
 	*ret_list = malloc(size + 1);
 	if (!*ret_list)
 		return -ENOMEM;
-	e = rados_read(meta, name, *ret_list, size, 0);
+	e = rados_read(meta, name.text, *ret_list, size, 0);
 	*ret_len = e < 0 ? 0 : (size_t)e;
 	return e < 0 ? e : 0;
 }
@@ -98,14 +96,13 @@ int
 read_own_map(const struct rstore *st, struct rid map, char **ret_list, size_t *ret_len)
 {
 	int e = read_map(st, map, ret_list, ret_len);
-	char name[DATA_NAME];
 	uint64_t crc;
 
 	if (e < 0)
 		return e;
 	/* Damaged, it can name what belongs to others.  Those of former versions have none. */
-	map_name(name, map);
-	e = rados_getxattr(st->client[0].io[POOL_META], name, XATTR_CRC, (char *)&crc, sizeof crc);
+	e = rados_getxattr(st->client[0].io[POOL_META], map_name(map).text, XATTR_CRC, (char *)&crc,
+			   sizeof crc);
 	if (e == sizeof crc)
 		return crc64_nvme(0, *ret_list, *ret_len) == crc ? 0 : -EBADMSG;
 	return e == -ENODATA ? 0 : e < 0 ? e : -EBADMSG;

@@ -560,10 +560,6 @@ struct rbucket **rbuckets_all(struct rstore *st, uint32_t *ret_nr);
 void rbucket_release(struct rbucket *rb);
 void rbuckets_fini(struct rstore *st);
 struct rshard *rbucket_shard(struct rbucket *rb, const char *key, size_t len);
-void shard_name(char out[64], struct rid uid, uint32_t n);
-/* Writes the key, in the table of buckets, of the row that remains of a removed bucket. */
-#define DOOMED_KEY (1 + RID_TEXT)
-void doomed_key(char key[DOOMED_KEY], struct rid uid);
 
 /* ---- usage.c: what buckets hold, and quotas ---- */
 
@@ -608,9 +604,6 @@ void gateway_fence(struct rstore *st);
 bool gateway_is_alive(struct rstore *st, uint32_t instance);
 /* Tells whether one of that number ran, and does not any more. */
 bool gateway_is_gone(struct rstore *st, uint32_t instance);
-/* Writes the key of a gateway's row in the table of gateways. kind: 'i': the row; 'a': the addresses of its connections;
- * 'x': the row of a dead gateway. */
-void gateway_key(char key[16], char kind, uint32_t instance);
 int gateway_start(struct rstore *st, char *err, size_t err_len);
 void gateway_stop(struct rstore *st);
 
@@ -642,10 +635,6 @@ next_version(uint64_t old)
 
 /* ---- table.c: the table of buckets ---- */
 
-#define TABLE_KEY_MAX (2 + STORE_BUCKET_MAX)
-
-/* Writes the key of a bucket's row. kind: 'b': the bucket, 'a': its attributes, 'q': its quota. */
-void table_key(char key[TABLE_KEY_MAX], char kind, const char *name, size_t len);
 /* Makes an operation of so many bytes, zeroed, whose first member is a txn about the bucket's row and (kind 0: no other)
  * another row of the bucket. NULL: no memory. */
 void *table_op_new(struct rport *p, size_t bytes, const char *name, size_t len, char kind);

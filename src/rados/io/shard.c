@@ -340,8 +340,6 @@ on_row(struct call *c)
 static void
 find_bucket(struct txn *t)
 {
-	char name[1 + STORE_BUCKET_MAX + 1] = "b";
-
 	t->rb = rbucket_get(t->port->st, t->bucket, t->bucket_len);
 	if (t->rb && atomic_load(&t->rb->is_doubtful)) {
 		rbucket_release(t->rb);
@@ -352,8 +350,8 @@ find_bucket(struct txn *t)
 		look_or_recall(t);
 		return;
 	}
-	memcpy(name + 1, t->bucket, t->bucket_len);
-	read_for(t, OBJECT_BUCKETS, row_read_op(&t->look, name), on_row);
+	read_for(t, OBJECT_BUCKETS, row_read_op(&t->look, table_key('b', t->bucket, t->bucket_len).text),
+		 on_row);
 }
 
 void
@@ -408,14 +406,12 @@ on_own_row(struct call *c)
 static void
 prove_alive(struct txn *t)
 {
-	char key[16];
-
 	if (!t->object || t->generation == atomic_load(&t->shard->known)) {
 		enqueue(t);
 		return;
 	}
-	gateway_key(key, 'i', t->port->st->gw.instance);
-	read_for(t, OBJECT_STORE, row_read_op(&t->look, key), on_own_row);
+	read_for(t, OBJECT_STORE, row_read_op(&t->look, gateway_key('i', t->port->st->gw.instance).text),
+		 on_own_row);
 }
 
 /* What was remembered does not do: it is looked. */
@@ -736,11 +732,10 @@ add_changes(struct keys *set, struct keys *removed, const struct txn *t)
 
 /* A shard counts what it holds: each gateway in a row of its own, so that they do not get into each other's way. */
 static void
-add_row(rados_write_op_t op, struct keys *set, struct batch *b, char key[OMAP_KEY_MAX])
+add_row(rados_write_op_t op, struct keys *set, struct batch *b, const char *key)
 {
 	const struct rshard *s = b->shard;
 	struct counter is = { s->own, b->number };
-	size_t key_len = key_counter(key, b->read.call.port->st->gw.instance);
 	struct bytes row = { (char *)b->row, sizeof b->row };
 
 	quota_add(&is.sum, &b->sum);
@@ -748,15 +743,15 @@ add_row(rados_write_op_t op, struct keys *set, struct batch *b, char key[OMAP_KE
 	/* One that was damaged to another length cannot be compared. */
 	if (s->own_len <= sizeof s->own_row)
 		op_compare(op, key, s->own_row, s->own_len);
-	keys_add(set, key, key_len, &row);
+	keys_add(set, key, strlen(key), &row);
 }
 
 static void
 ship_now(struct batch *b)
 {
 	rados_write_op_t op = rados_create_write_op();
+	const struct label key = key_counter(b->read.call.port->st->gw.instance);
 	struct keys set, removed;
-	char key[OMAP_KEY_MAX];
 	size_t max = 1;
 
 	rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ,
@@ -769,7 +764,7 @@ ship_now(struct batch *b)
 	keys_new(&removed, max);
 	for (const struct txn *t = b->riders; t; t = t->next)
 		add_changes(&set, &removed, t);
-	add_row(op, &set, b, key);
+	add_row(op, &set, b, key.text);
 	rados_write_op_omap_set2(op, set.key, set.val, set.key_len, set.val_len, set.nr);
 	if (removed.nr)
 		rados_write_op_omap_rm_keys2(op, removed.key, removed.key_len, removed.nr);
@@ -788,10 +783,7 @@ read_row(struct batch *b, const char *object, const char *key, void (*back)(stru
 static void
 read_own(struct batch *b, void (*back)(struct call *c))
 {
-	char key[OMAP_KEY_MAX];
-
-	key_counter(key, b->read.call.port->st->gw.instance);
-	read_row(b, b->shard->name, key, back);
+	read_row(b, b->shard->name, key_counter(b->read.call.port->st->gw.instance).text, back);
 }
 
 static void settle(struct batch *b, int result);
@@ -823,14 +815,13 @@ static void
 make_row(struct batch *b)
 {
 	rados_write_op_t op = rados_create_write_op();
+	const struct label key = key_counter(b->read.call.port->st->gw.instance);
 	const struct counter nothing = { 0 };
-	char key[OMAP_KEY_MAX];
 
-	key_counter(key, b->read.call.port->st->gw.instance);
 	counter_encode(b->row, &nothing);
 	rados_write_op_assert_exists(op);
-	op_compare(op, key, "", 0);
-	op_set(op, key, b->row, sizeof b->row);
+	op_compare(op, key.text, "", 0);
+	op_set(op, key.text, b->row, sizeof b->row);
 	call_write(b->read.call.port, &b->read.call, POOL_META, b->shard->name, op, 0, on_row_made);
 }
 
@@ -1055,7 +1046,7 @@ on_fate(struct call *c)
 {
 	struct batch *b = container_of(c, struct batch, read.call);
 	struct counter row;
-	char *val, key[16];
+	char *val;
 	size_t len;
 	int e = row_read_value(&b->read, &val, &len);
 
@@ -1076,8 +1067,7 @@ on_fate(struct call *c)
 		break;
 	case -ENODATA:
 		/* Others have added it to theirs, as they do when a gateway is dead; or it was damaged, and is repaired. */
-		gateway_key(key, 'i', c->port->st->gw.instance);
-		read_row(b, OBJECT_STORE, key, on_alive);
+		read_row(b, OBJECT_STORE, gateway_key('i', c->port->st->gw.instance).text, on_alive);
 		break;
 	case -ETIMEDOUT:
 		read_own(b, on_fate);

@@ -56,13 +56,11 @@ static void
 remove_object(struct sweeping *s, struct rid id, uint32_t n)
 {
 	rados_completion_t *comp = &s->comp[s->comp_nr];
-	char name[DATA_NAME];
 
 	check(s->comp_nr < REMOVE_AT_ONCE);
-	data_name(name, id, n);
 	s->error = rados_aio_create_completion2(NULL, NULL, comp);
 	if (s->error == 0) {
-		s->error = rados_aio_remove(s->st->client[0].io[POOL_DATA], name, *comp);
+		s->error = rados_aio_remove(s->st->client[0].io[POOL_DATA], data_name(id, n).text, *comp);
 		if (s->error == 0)
 			s->comp_nr++;
 		else
@@ -91,7 +89,8 @@ static int remove_name(void *cookie, const struct row_name *n);
 static int
 remove_map(struct sweeping *s, struct rid map)
 {
-	char *list = NULL, name[DATA_NAME], remedy[128];
+	const struct label name = map_name(map);
+	char *list = NULL, remedy[128];
 	size_t len = 0;
 	int e = read_own_map(s->st, map, &list, &len);
 
@@ -102,14 +101,13 @@ remove_map(struct sweeping *s, struct rid map)
 	if (e == -ENOENT)
 		return 0;
 	removals_over(s);
-	map_name(name, map);
 	advice_first(remedy, sizeof remedy, ADVICE_PARTS_DAMAGED, NULL);
 	if (e == -EBADMSG)
-		log_error("the list of parts %s is damaged: the parts' data stays: %s", name, remedy);
+		log_error("the list of parts %s is damaged: the parts' data stays: %s", name.text, remedy);
 	else if (e < 0 || s->error < 0)
 		return e < 0 ? e : s->error;
 	fault_point("sweep.map_parts");
-	e = rados_remove(s->st->client[0].io[POOL_META], name);
+	e = rados_remove(s->st->client[0].io[POOL_META], name.text);
 	return e == -ENOENT ? 0 : e;
 }
 
@@ -197,19 +195,18 @@ doomed_entry(void *cookie, const char *key, size_t key_len, const char *val, siz
 static int
 remove_shards(struct rstore *st, const struct bucket_row *row)
 {
-	char name[64];
 	int e = 0;
 
 	for (uint32_t i = 0; e >= 0 && i < row->shards; i++) {
+		const struct label name = shard_name(row->uid, i);
 		struct sweeping s = { .st = st };
 
-		shard_name(name, row->uid, i);
-		e = each_row(st, name, "", doomed_entry, &s);
+		e = each_row(st, name.text, "", doomed_entry, &s);
 		removals_over(&s);
 		if (e >= 0)
 			e = s.error;
 		if (e >= 0)
-			e = rados_remove(st->client[0].io[POOL_META], name);
+			e = rados_remove(st->client[0].io[POOL_META], name.text);
 		fault_point("sweep.shard_removed");
 		if (e == -ENOENT)
 			e = 0;

@@ -12,22 +12,10 @@
 
 /* ---- rows ---- */
 
-void
-table_key(char key[TABLE_KEY_MAX], char kind, const char *name, size_t len)
-{
-	check(len <= STORE_BUCKET_MAX);
-	key[0] = kind;
-	memcpy(key + 1, name, len);
-	key[1 + len] = 0;
-}
-
 static int
 add_key(struct txn *t, char kind, const char *name, size_t len)
 {
-	char key[TABLE_KEY_MAX];
-
-	table_key(key, kind, name, len);
-	return txn_add_key(t, key, len + 1);
+	return txn_add_key(t, table_key(kind, name, len).text, len + 1);
 }
 
 void *

@@ -270,14 +270,13 @@ fold_dead(struct rstore *st, const struct fold *f, const char *shard)
 {
 	rados_ioctx_t io = st->client[0].io[POOL_META];
 	uint8_t sum[COUNTER_BYTES];
-	char zero[OMAP_KEY_MAX];
+	const struct label zero = key_counter(0);
 	struct reading r = { 0 };
 
-	key_counter(zero, 0);
 	counter_encode(sum, &f->all);
 	if (!f->has_zero)
-		op_compare(f->op, zero, "", 0);
-	op_set(f->op, zero, sum, sizeof sum);
+		op_compare(f->op, zero.text, "", 0);
+	op_set(f->op, zero.text, sum, sizeof sum);
 	/* Lost or not: the next reading sees it. */
 	if (rados_aio_create_completion2(NULL, NULL, &r.comp) == 0) {
 		if (rados_aio_write_op_operate(f->op, io, r.comp, shard, NULL, 0) == 0)
@@ -404,10 +403,8 @@ void
 usage_forget(struct rstore *st, uint32_t instance)
 {
 	rados_write_op_t op = rados_create_write_op();
-	char key[OMAP_KEY_MAX];
 
-	key_counter(key, instance);
-	op_remove(op, key);
+	op_remove(op, key_counter(instance).text);
 	/* Where that does not work, a few bytes stay. */
 	write_now(st->client[0].io[POOL_META], OBJECT_BUCKETS, op);
 }

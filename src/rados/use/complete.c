@@ -201,14 +201,12 @@ static void
 remove_map(struct close_op *co, int result)
 {
 	rados_write_op_t op = rados_create_write_op();
-	char name[DATA_NAME];
 
 	check(co->has_map && co->is_map_left);
 	co->is_map_left = false;
 	co->said = result;
-	map_name(name, co->act);
 	rados_write_op_remove(op);
-	call_write(co->txn.port, &co->call, POOL_META, name, op, 0, on_map_removed);
+	call_write(co->txn.port, &co->call, POOL_META, map_name(co->act).text, op, 0, on_map_removed);
 }
 
 static void
@@ -216,14 +214,13 @@ write_map(struct close_op *co)
 {
 	rados_write_op_t op = rados_create_write_op();
 	uint64_t crc = crc64_nvme(0, co->list.p, co->list.len);
-	char name[DATA_NAME];
 
 	check(co->has_map && !co->is_map_left && co->list.len > REC_PARTS_BYTES_MAX);
-	map_name(name, co->act);
 	rados_write_op_write_full(op, co->list.p, co->list.len);
 	rados_write_op_setxattr(op, XATTR_CRC, (const char *)&crc, sizeof crc);
 	txn_set_owner(op, &co->txn);
-	call_write(co->txn.port, &co->call, POOL_META, name, op, co->list.len, on_map_written);
+	call_write(co->txn.port, &co->call, POOL_META, map_name(co->act).text, op, co->list.len,
+		   on_map_written);
 }
 
 /* -- the parts -- */

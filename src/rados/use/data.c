@@ -61,17 +61,15 @@ data_read_send(struct rport *p, struct data_read *dr, char *to, uint8_t *trailer
 	       void (*back)(struct call *c))
 {
 	rados_read_op_t op = rados_create_read_op();
-	char name[DATA_NAME];
 
 	check(dr->off + dr->len <= dr->data_bytes && (dr->along == 0 || dr->off + dr->len == dr->data_bytes));
 	dr->to = to;
 	dr->trailer = dr->along ? (uint8_t *)to + dr->len : trailer;
-	data_name(name, dr->id, dr->n);
 	rados_read_op_read(op, dr->off, dr->len + dr->along, to, &dr->got, &dr->rv);
 	if (dr->has_trailer && !dr->along)
 		rados_read_op_read(op, dr->data_bytes, trailer_bytes(dr->data_bytes), (char *)trailer,
 				   &dr->trailer_got, &dr->trailer_rv);
-	call_read(p, &dr->call, POOL_DATA, name, op, dr->len, back);
+	call_read(p, &dr->call, POOL_DATA, data_name(dr->id, dr->n).text, op, dr->len, back);
 }
 
 int
@@ -113,14 +111,12 @@ int
 map_read_send(struct rport *p, struct map_read *mr, const struct record *r, void (*back)(struct call *c))
 {
 	rados_read_op_t op;
-	char name[DATA_NAME];
 
 	if (!bytes_new(&mr->list, r->parts_len))
 		return -ENOMEM;
-	map_name(name, r->data);
 	op = rados_create_read_op();
 	rados_read_op_read(op, 0, mr->list.len, mr->list.p, &mr->got, &mr->rv);
-	call_read(p, &mr->call, POOL_META, name, op, mr->list.len, back);
+	call_read(p, &mr->call, POOL_META, map_name(r->data).text, op, mr->list.len, back);
 	return 0;
 }
 

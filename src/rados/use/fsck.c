@@ -279,7 +279,6 @@ mend_counters(struct checking *c, const char *shard, const struct counters *cs)
 	rados_write_op_t op = rados_create_write_op();
 	const struct counter there = { c->there, 0 };
 	uint8_t val[COUNTER_BYTES];
-	char zero[OMAP_KEY_MAX];
 
 	for (uint32_t i = 0; i < cs->nr; i++) {
 		const struct counter_row *row = &cs->row[i];
@@ -296,9 +295,8 @@ mend_counters(struct checking *c, const char *shard, const struct counters *cs)
 		counter_encode(val, &was);
 		op_set(op, row->key, val, sizeof val);
 	}
-	key_counter(zero, 0);
 	counter_encode(val, &there);
-	op_set(op, zero, val, sizeof val);
+	op_set(op, key_counter(0).text, val, sizeof val);
 	return write_now(c->st->client[0].io[POOL_META], shard, op);
 }
 
@@ -343,26 +341,25 @@ static int
 check_shards(struct checking *c, const struct bucket_row *row)
 {
 	static const char *const kinds[] = { "u", "p", "o", "g" };
-	char name[64];
 	int e = 0;
 
 	for (uint32_t i = 0; e == 0 && i < row->shards; i++) {
+		const struct label name = shard_name(row->uid, i);
 		struct counters before = { 0 };
 
-		shard_name(name, row->uid, i);
-		c->shard = name;
+		c->shard = name.text;
 		c->there = (struct quota_change){ 0 };
-		e = read_counters(c, name, &before);
+		e = read_counters(c, name.text, &before);
 		for (size_t k = 0; e == 0 && k < sizeof kinds / sizeof *kinds; k++) {
-			e = each_row(c->st, name, kinds[k], on_entry, c);
+			e = each_row(c->st, name.text, kinds[k], on_entry, c);
 			if (kinds[k][0] == KEY_PART)
 				fault_point("fsck.parts_read");
 		}
 		if (e == 0 && row->state == BUCKET_THERE)
-			e = judge_counters(c, name, &before);
+			e = judge_counters(c, name.text, &before);
 		free(before.row);
 		if (e == -ENOENT && row->state == BUCKET_THERE) {
-			tell(c, "bucket %s: shard %s of its index is missing", c->bucket, name);
+			tell(c, "bucket %s: shard %s of its index is missing", c->bucket, name.text);
 			c->damage++;
 		}
 		if (e == -ENOENT)
@@ -567,13 +564,11 @@ tell_missing(struct checking *c)
 		sort_named(&again);
 	for (size_t i = 0; e == 0 && any && i < c->nr; i++) {
 		const struct named *n = &c->named[i], *still = find(&again, n->id);
-		char text[RID_TEXT];
 
 		if (!is_missing(c, n) || !still || still->found == UINT32_MAX)
 			continue;
-		rid_text(text, n->id);
-		tell(c, "%s%s: %u of %u objects are missing", n->is_map ? "map." : "", text, n->nr - n->found,
-		     n->nr);
+		tell(c, "%s%s: %u of %u objects are missing", n->is_map ? "map." : "", rid_text(n->id).text,
+		     n->nr - n->found, n->nr);
 		c->damage++;
 	}
 	free(again.named);

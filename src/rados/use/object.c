@@ -308,11 +308,8 @@ struct rread {
 static void
 say_damaged(const struct data_read *dr)
 {
-	char name[DATA_NAME];
-
-	data_name(name, dr->id, dr->n);
 	atomic_fetch_add(&dr->call.port->st->stats[POOL_DATA].crc_errors, 1);
-	log_error("%s: data object %s is %s", dr->call.port->st->data_pool, name,
+	log_error("%s: data object %s is %s", dr->call.port->st->data_pool, data_name(dr->id, dr->n).text,
 		  dr->call.result == -ENOENT ? "missing" : "damaged");
 }
 

@@ -190,7 +190,7 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 	uint32_t each = rp->txn.port->st->gw.format.object_bytes, from = rp->at, more = 0;
 	rados_write_op_t op = rados_create_write_op();
 	uint8_t saved[8 * (DATA_OBJECT_MAX / STORE_GRANULE) + 8];
-	char name[DATA_NAME];
+	const struct label name = data_name(rp->id, rp->n);
 
 	check(len <= each - rp->at && rw->nr < sizeof rw->call / sizeof *rw->call);
 	take_crcs(rp, bytes, len);
@@ -205,7 +205,6 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 		memcpy(saved, bytes + len, more);
 		memcpy(bytes + len, rp->trailer, more);
 	}
-	data_name(name, rp->id, rp->n);
 	if (from == 0 && last)
 		rados_write_op_write_full(op, bytes, len + more);
 	else
@@ -217,7 +216,7 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 	rw->call[rw->nr].rw = rw;
 	count_unwritten(rp->txn.port->st, len + more);
 	rw->bytes += len + more;
-	call_write(rp->txn.port, &rw->call[rw->nr++].call, POOL_DATA, name, op, len, on_written);
+	call_write(rp->txn.port, &rw->call[rw->nr++].call, POOL_DATA, name.text, op, len, on_written);
 	fault_point("put.data_sent");
 	if (more)
 		memcpy(bytes + len, saved, more);

@@ -64,12 +64,13 @@ test_addresses(void **state)
 static void
 test_names(void **state)
 {
-	char text[DATA_NAME];
-
-	data_name(text, some_id, 5);
-	assert_string_equal(text, "00000007.0000123456789abc.00000005");
-	rid_text(text, some_id);
-	assert_string_equal(text, "00000007.0000123456789abc");
+	assert_string_equal(data_name(some_id, 5).text, "00000007.0000123456789abc.00000005");
+	assert_string_equal(map_name(some_id).text, "map.00000007.0000123456789abc");
+	assert_string_equal(shard_name(some_id, 4095).text, "idx.00000007.0000123456789abc.4095");
+	assert_string_equal(rid_text(some_id).text, "00000007.0000123456789abc");
+	assert_string_equal(doomed_key(some_id).text, "d00000007.0000123456789abc");
+	assert_string_equal(table_key('q', "bucket!", 6).text, "qbucket");
+	assert_string_equal(gateway_key('x', 7).text, "x0000000007");
 }
 
 static int
@@ -131,6 +132,7 @@ static void
 test_other_keys(void **state)
 {
 	char key[OMAP_KEY_MAX];
+	struct label counter;
 	uint64_t epoch;
 	size_t n = key_part(key, upload_id, 10000);
 
@@ -144,10 +146,10 @@ test_other_keys(void **state)
 	assert_int_equal(key_garbage_decode(key, n, &epoch), 0);
 	assert_int_equal(epoch, 0xfeed);
 	assert_int_equal(key_garbage_decode(key, n - 1, &epoch), -EBADMSG);
-	n = key_counter(key, 4000000000);
-	assert_int_equal(strlen(key), n);
-	assert_int_equal(key_counter_instance(key, n), 4000000000);
-	assert_int_equal(key_counter_instance(key, n - 1), UINT32_MAX);
+	counter = key_counter(4000000000);
+	n = strlen(counter.text);
+	assert_int_equal(key_counter_instance(counter.text, n), 4000000000);
+	assert_int_equal(key_counter_instance(counter.text, n - 1), UINT32_MAX);
 	assert_int_equal(key_counter_instance("o0000000001", 11), UINT32_MAX);
 	assert_int_equal(key_counter_instance("c9999999999", 11), UINT32_MAX);
 }
