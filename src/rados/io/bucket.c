@@ -306,7 +306,7 @@ rstore_bucket_create(struct store_port *sp, const struct store_change *c, struct
 		e = gateway_id(st, &bo->row.uid);
 	if (e < 0) {
 		quota_plan_end(st->book, 0, c->key.bucket, c->key.bucket_len, &bo->plan);
-		txn_op_drop(&bo->txn);
+		txn_op_drop(bo);
 		return e;
 	}
 	gateway_id_over(st, bo->row.uid);

@@ -49,7 +49,7 @@ rid_text(struct rid id)
 struct label
 data_name(struct rid id, uint32_t n)
 {
-	return label("%s.%08x", rid_text(id).text, n);
+	return label("%08x.%016llx.%08x", id.instance, (unsigned long long)id.counter, n);
 }
 
 struct label

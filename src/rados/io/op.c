@@ -7,10 +7,12 @@
 #include <string.h>
 
 void *
-txn_op_new(struct rport *p, size_t bytes, const struct store_key *k)
+txn_op_new(struct rport *p, size_t bytes, const struct store_key *k, const uint8_t *upload_id,
+	   bool has_object)
 {
-	char *op = calloc(1, bytes + k->bucket_len + k->key_len);
+	char *op = calloc(1, bytes + k->bucket_len + k->key_len), key[OMAP_KEY_MAX];
 	struct txn *t = (struct txn *)op;
+	int e = 0;
 
 	check(bytes >= sizeof *t && k->bucket_len <= STORE_BUCKET_MAX && k->key_len <= STORE_KEY_MAX);
 	if (!op)
@@ -20,14 +22,22 @@ txn_op_new(struct rport *p, size_t bytes, const struct store_key *k)
 	t->bucket_len = k->bucket_len;
 	t->object = memcpy(op + bytes + k->bucket_len, k->key, k->key_len);
 	t->object_len = k->key_len;
-	return op;
+	if (upload_id)
+		e = txn_add_key(t, key, key_upload(key, k->key, k->key_len, upload_id));
+	if (e == 0 && has_object)
+		e = txn_add_key(t, key, key_object(key, k->key, k->key_len));
+	if (e == 0)
+		return op;
+	txn_op_drop(op);
+	return NULL;
 }
 
 void
-txn_op_drop(struct txn *t)
+txn_op_drop(void *op)
 {
-	txn_fini(t);
-	free(t);
+	if (op)
+		txn_fini(op);
+	free(op);
 }
 
 int

@@ -461,8 +461,6 @@ struct txn {
 
 /* Adds a key to look at; before txn_start(). */
 int txn_add_key(struct txn *t, const char *key, size_t len);
-/* Adds the key of the object's record. */
-int txn_add_object(struct txn *t);
 /* Notes on a data object or map whose it is: bucket, NUL, key.  Who cleans up after a dead gateway reads it. */
 void txn_set_owner(rados_write_op_t op, const struct txn *t);
 /* Begins.  over() runs later, always. */
@@ -490,10 +488,12 @@ void txn_fini(struct txn *t);
 /* ---- op.c: operations of store.h that begin with a txn, in memory of their own ---- */
 
 /* Makes an operation of so many bytes, zeroed, whose first member is a txn about an object, and which keeps the names
- * (the caller's are there only until a start returned). NULL: no memory. */
-void *txn_op_new(struct rport *p, size_t bytes, const struct store_key *k);
-/* Frees an operation that has not begun. */
-void txn_op_drop(struct txn *t);
+ * (the caller's are there only until a start returned). Its keys are that of the upload (upload_id NULL: of none), and
+ * that of the object's record. NULL: no memory. */
+void *txn_op_new(struct rport *p, size_t bytes, const struct store_key *k, const uint8_t *upload_id,
+		 bool has_object);
+/* Frees an operation that has not begun. NULL is allowed. */
+void txn_op_drop(void *op);
 /* Begins the operation of the caller, and its txn. Returns 0. */
 int txn_op_start(struct txn *t, struct store_op *op, enum txn_say (*decide)(struct txn *t),
 		 void (*over)(struct txn *t));

@@ -75,14 +75,6 @@ txn_set_owner(rados_write_op_t op, const struct txn *t)
 }
 
 int
-txn_add_object(struct txn *t)
-{
-	char key[OMAP_KEY_MAX];
-
-	return txn_add_key(t, key, key_object(key, t->object, t->object_len));
-}
-
-int
 txn_add_key(struct txn *t, const char *key, size_t len)
 {
 	struct txn_key *k = &t->key[t->key_nr];

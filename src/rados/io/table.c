@@ -12,12 +12,6 @@
 
 /* ---- rows ---- */
 
-static int
-add_key(struct txn *t, char kind, const char *name, size_t len)
-{
-	return txn_add_key(t, table_key(kind, name, len).text, len + 1);
-}
-
 void *
 table_op_new(struct rport *p, size_t bytes, const char *name, size_t len, char kind)
 {
@@ -26,7 +20,8 @@ table_op_new(struct rport *p, size_t bytes, const char *name, size_t len, char k
 	if (!t)
 		return NULL;
 	t->port = p;
-	if (add_key(t, 'b', name, len) < 0 || (kind && add_key(t, kind, name, len) < 0)) {
+	if (txn_add_key(t, table_key('b', name, len).text, len + 1) < 0 ||
+	    (kind && txn_add_key(t, table_key(kind, name, len).text, len + 1) < 0)) {
 		txn_op_drop(t);
 		return NULL;
 	}

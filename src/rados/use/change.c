@@ -66,14 +66,11 @@ on_change_over(struct txn *t)
 int
 rstore_change_object(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
-	struct change_op *co = txn_op_new(rport(sp), sizeof *co, &c->key);
-	int e = co ? txn_add_object(&co->txn) : -ENOMEM;
+	struct change_op *co = txn_op_new(rport(sp), sizeof *co, &c->key, NULL, true);
+	int e = co ? gateway_id(rport(sp)->st, &co->id) : -ENOMEM;
 
-	if (e == 0)
-		e = gateway_id(rport(sp)->st, &co->id);
 	if (e < 0) {
-		if (co)
-			txn_op_drop(&co->txn);
+		txn_op_drop(co);
 		return e;
 	}
 	co->op.act = c->act == ACT_DELETE ? MODEL_DELETE : MODEL_SET_ATTRS;

@@ -395,8 +395,6 @@ rstore_upload_close(struct store_port *sp, const struct store_change *sc, struct
 {
 	struct store_complete *c =
 		sc->act == ACT_COMPLETE ? container_of(op, struct store_complete, op) : NULL;
-	struct rport *p = rport(sp);
-	char key[OMAP_KEY_MAX];
 	struct close_op *co;
 	int e;
 
@@ -408,15 +406,10 @@ rstore_upload_close(struct store_port *sp, const struct store_change *sc, struct
 		if (op->result < 0)
 			return 1;
 	}
-	co = txn_op_new(p, sizeof *co, &sc->key);
-	e = co ? txn_add_key(&co->txn, key, key_upload(key, sc->key.key, sc->key.key_len, sc->id)) : -ENOMEM;
-	if (e == 0 && c)
-		e = txn_add_object(&co->txn);
-	if (e == 0)
-		e = gateway_id(p->st, &co->act);
+	co = txn_op_new(rport(sp), sizeof *co, &sc->key, sc->id, c != NULL);
+	e = co ? gateway_id(rport(sp)->st, &co->act) : -ENOMEM;
 	if (e < 0) {
-		if (co)
-			txn_op_drop(&co->txn);
+		txn_op_drop(co);
 		return e;
 	}
 	co->c = c;

@@ -246,7 +246,7 @@ list_over(void *cookie)
 	struct list_op *lo = cookie;
 
 	rbucket_release(lo->rb);
-	txn_op_drop(&lo->txn);
+	txn_op_drop(lo);
 }
 
 static enum txn_say

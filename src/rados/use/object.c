@@ -188,14 +188,12 @@ int
 rstore_open_object(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct rport *p = rport(sp);
-	struct open_op *oo = txn_op_new(p, sizeof *oo, &l->key);
+	struct open_op *oo = txn_op_new(p, sizeof *oo, &l->key, NULL, true);
 
-	if (!oo)
-		return -ENOMEM;
-	oo->o = calloc(1, sizeof *oo->o);
-	if (!oo->o || txn_add_object(&oo->txn) < 0) {
-		free(oo->o);
-		txn_op_drop(&oo->txn);
+	if (oo)
+		oo->o = calloc(1, sizeof *oo->o);
+	if (!oo || !oo->o) {
+		txn_op_drop(oo);
 		return -ENOMEM;
 	}
 	oo->o->port = p;

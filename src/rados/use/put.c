@@ -25,8 +25,6 @@ struct rput {
 	uint64_t expect_bytes;
 	struct quota_hold hold;
 	bool is_part;
-	uint8_t upload_id[STORE_UPLOAD_ID_BYTES];
-	uint32_t number;
 	/* The data that was written until now. */
 	uint32_t n, at;    /* number of the current data object, and bytes of it that are written */
 	uint32_t granules; /* number of granules; the CRCs of the first are in crcs, too */
@@ -118,37 +116,27 @@ rstore_put_init(struct store_port *sp, struct store_put *put, const struct store
 	struct rport *p = rport(sp);
 	struct rput *rp;
 	char key[OMAP_KEY_MAX];
-	int e = -ENOMEM;
+	int e = 0;
 
 	put->op.port = &p->base;
 	put->size_bytes = put->crc64 = put->version = 0;
 	put->is_started = false;
 	if (is_too_much(p->st))
 		return -EAGAIN;
-	rp = txn_op_new(p, sizeof *rp, &spec->key);
+	rp = txn_op_new(p, sizeof *rp, &spec->key, spec->upload_id, !spec->upload_id);
 	if (!rp)
 		return -ENOMEM;
 	rp->put = put;
 	count_unwritten(p->st, own_bytes(rp));
 	rp->expect_bytes = size_bytes;
+	rp->is_part = spec->upload_id != NULL;
+	rp->txn.guess = rp->is_part ? GUESS_NEVER : GUESS_FIRST;
 	rp->trailer = malloc(trailer_bytes(p->st->gw.format.object_bytes));
-	if (spec->upload_id) {
-		rp->is_part = true;
-		rp->number = spec->part_number;
-		memcpy(rp->upload_id, spec->upload_id, sizeof rp->upload_id);
-		e = txn_add_key(&rp->txn, key,
-				key_upload(key, rp->txn.object, rp->txn.object_len, rp->upload_id));
-		if (e == 0)
-			e = txn_add_key(&rp->txn, key, key_part(key, rp->upload_id, rp->number));
-	} else {
-		rp->txn.guess = GUESS_FIRST;
-		e = txn_add_object(&rp->txn);
-	}
-	if (e == 0)
-		e = size_bytes == STORE_SIZE_UNKNOWN
-			    ? 0
-			    : usage_reserve(p->st, rp->txn.bucket, rp->txn.bucket_len,
-					    counted(rp, size_bytes), &rp->hold);
+	if (rp->is_part)
+		e = txn_add_key(&rp->txn, key, key_part(key, spec->upload_id, spec->part_number));
+	if (e == 0 && size_bytes != STORE_SIZE_UNKNOWN)
+		e = usage_reserve(p->st, rp->txn.bucket, rp->txn.bucket_len, counted(rp, size_bytes),
+				  &rp->hold);
 	if (e == 0)
 		e = rp->trailer ? gateway_id(p->st, &rp->id) : -ENOMEM;
 	if (e < 0) {

@@ -30,20 +30,6 @@ upload_row(const struct txn *t, struct upload *ret_upload)
 	return row->p ? upload_decode(row->p, row->len, ret_upload) : -ENOENT;
 }
 
-/* Begins an operation on an upload. Returns 0 or -ENOMEM. */
-static int
-start(struct txn *t, const uint8_t id[STORE_UPLOAD_ID_BYTES], struct store_op *op,
-      enum txn_say (*decide)(struct txn *t), void (*over)(struct txn *t))
-{
-	char key[OMAP_KEY_MAX];
-
-	if (txn_add_key(t, key, key_upload(key, t->object, t->object_len, id)) < 0) {
-		txn_op_drop(t);
-		return -ENOMEM;
-	}
-	return txn_op_start(t, op, decide, over);
-}
-
 /* ---- create, stat ---- */
 
 struct upload_op {
@@ -92,29 +78,30 @@ int
 rstore_upload_create(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {
 	struct rport *p = rport(sp);
+	uint64_t ctime_ns = clock_wall_ns();
 	struct upload_op *uo;
-	uint64_t time;
-	uint32_t half;
+	struct {
+		uint64_t time;
+		uint32_t instance, counter;
+	} in_order;
 	struct rid id;
 	int e = gateway_id(p->st, &id);
 
 	if (e < 0)
 		return e;
 	gateway_id_over(p->st, id);
-	uo = txn_op_new(p, sizeof *uo, &c->key);
+	/* The ids of all gateways sort by the time of creation, and are unique. */
+	in_order.time = htobe64(ctime_ns);
+	in_order.instance = htobe32(id.instance);
+	in_order.counter = htobe32((uint32_t)id.counter);
+	uo = txn_op_new(p, sizeof *uo, &c->key, (const uint8_t *)&in_order, false);
 	if (!uo)
 		return -ENOMEM;
+	memcpy(uo->id, &in_order, sizeof uo->id);
+	uo->ctime_ns = ctime_ns;
 	uo->attrs = c->attrs;
 	uo->attrs_len = c->attrs_len;
-	uo->ctime_ns = clock_wall_ns();
-	/* The ids of all gateways sort by the time of creation, and are unique. */
-	time = htobe64(uo->ctime_ns);
-	memcpy(uo->id, &time, 8);
-	half = htobe32(id.instance);
-	memcpy(uo->id + 8, &half, 4);
-	half = htobe32((uint32_t)id.counter);
-	memcpy(uo->id + 12, &half, 4);
-	return start(&uo->txn, uo->id, op, decide_create, on_created);
+	return txn_op_start(&uo->txn, op, decide_create, on_created);
 }
 
 static enum txn_say
@@ -137,13 +124,13 @@ decide_stat(struct txn *t)
 int
 rstore_upload_stat(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
-	struct upload_op *uo = txn_op_new(rport(sp), sizeof *uo, &l->key);
+	struct upload_op *uo = txn_op_new(rport(sp), sizeof *uo, &l->key, l->id, false);
 
 	if (!uo)
 		return -ENOMEM;
 	uo->to = l->attrs;
 	uo->cap = l->attrs ? l->cap : 0;
-	return start(&uo->txn, l->id, op, decide_stat, txn_op_over);
+	return txn_op_start(&uo->txn, op, decide_stat, txn_op_over);
 }
 
 /* ---- list ---- */
@@ -224,7 +211,7 @@ int
 rstore_list_parts(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct store_part_list *pl = container_of(op, struct store_part_list, op);
-	struct parts_op *po = txn_op_new(rport(sp), sizeof *po, &l->key);
+	struct parts_op *po = txn_op_new(rport(sp), sizeof *po, &l->key, l->id, false);
 
 	pl->more = false;
 	if (!po)
@@ -232,5 +219,5 @@ rstore_list_parts(struct store_port *sp, const struct store_look *l, struct stor
 	po->pl = pl;
 	key_part(po->prefix, l->id, 0);
 	key_part(po->scan.after, l->id, pl->after);
-	return start(&po->txn, l->id, op, decide_parts, on_parts_looked);
+	return txn_op_start(&po->txn, op, decide_parts, on_parts_looked);
 }
