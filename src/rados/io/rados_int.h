@@ -357,14 +357,15 @@ int result_of(int r);
 
 struct row_read {
 	struct call call;
-	rados_omap_iter_t iter; /* to be ended after the read */
+	rados_omap_iter_t iter;
 	int rv;
+	size_t len;                    /* of the value */
+	uint8_t val[BUCKET_ROW_BYTES]; /* its first bytes; no value that is read like this is longer, unless it is damaged */
 };
 /* Returns an operation that reads a row. */
 rados_read_op_t row_read_op(struct row_read *rr, const char *key);
-/* Returns the result of the read: 1 with the value, which is there until the iterator is ended; 0: there is no such row;
- * or -errno. */
-int row_read_value(struct row_read *rr, char **ret_val, size_t *ret_len);
+/* Ends the read. Returns 1 with the value; 0: there is no such row; or -errno. */
+int row_read_end(struct row_read *rr);
 
 /* ---- rows.c: the rows of an object whose keys begin with a prefix ---- */
 
@@ -518,6 +519,15 @@ bytes_new(struct bytes *b, size_t len)
 	return b->p != NULL;
 }
 
+static inline bool
+bytes_copy(struct bytes *b, const void *from, size_t len)
+{
+	if (!bytes_new(b, len))
+		return false;
+	memcpy(b->p, from, len);
+	return true;
+}
+
 /* ---- recall.c: what this gateway remembers of objects' records ---- */
 
 /*
@@ -580,7 +590,7 @@ void usage_release(struct txn *t);
 void usage_commit(struct rshard *s, const struct quota_change *sum, const uint8_t row[COUNTER_BYTES],
 		  struct txn *riders);
 /* Notes this gateway's row as it was read, under the shard's lock. */
-void usage_take_own(struct rshard *s, const char *val, size_t len);
+void usage_take_own(struct rshard *s, const uint8_t *val, size_t len);
 /* Removes the row of a gateway that is no more from the table of buckets.  A helper's thread. */
 void usage_forget(struct rstore *st, uint32_t instance);
 /* Says that there is a bound on the bucket, set by this gateway, or none any more. */

@@ -111,10 +111,8 @@ find(struct recall_table *r, const struct rbucket *rb, struct txn_key *k)
 	m = r->slot[at];
 	if (is_of(m, rb, k)) {
 		found = 1;
-		if (m->value_len && !bytes_new(&k->old, m->value_len))
+		if (m->value_len && !bytes_copy(&k->old, m->bytes + m->key_len, m->value_len))
 			found = -1;
-		else if (m->value_len)
-			memcpy(k->old.p, m->bytes + m->key_len, m->value_len);
 	}
 	pthread_mutex_unlock(&r->lock[at % RECALL_LOCKS]);
 	return found;

@@ -15,18 +15,26 @@ row_read_op(struct row_read *rr, const char *key)
 	return op;
 }
 
-int
-row_read_value(struct row_read *rr, char **ret_val, size_t *ret_len)
+/* Copies the first bytes of the value, and ends the read. Returns as row_read_end() does. */
+static int
+take_value(struct row_read *rr, void *buf, size_t cap)
 {
-	char *key = NULL;
+	char *key = NULL, *val;
 	size_t key_len;
 	int e = rr->call.result < 0 ? rr->call.result : rr->rv;
 
-	*ret_val = NULL;
-	*ret_len = 0;
-	if (e >= 0 && rados_omap_get_next2(rr->iter, &key, ret_val, &key_len, ret_len) < 0)
+	if (e >= 0 && rados_omap_get_next2(rr->iter, &key, &val, &key_len, &rr->len) < 0)
 		e = -EIO;
+	if (e >= 0 && key)
+		memcpy(buf, val, rr->len < cap ? rr->len : cap);
+	rados_omap_get_end(rr->iter);
 	return e < 0 ? e : key != NULL;
+}
+
+int
+row_read_end(struct row_read *rr)
+{
+	return take_value(rr, rr->val, sizeof rr->val);
 }
 
 /* Gives the rows of a page to row(). Returns 0 or the result of row(). */
@@ -139,16 +147,11 @@ int
 read_value(const struct rstore *st, const char *object, const char *key, void *buf, size_t cap)
 {
 	struct row_read rr;
-	char *val;
-	size_t len;
 	int e;
 
 	rr.call.result = read_now(st, object, row_read_op(&rr, key));
-	e = row_read_value(&rr, &val, &len);
-	if (e > 0 && len <= cap)
-		memcpy(buf, val, len);
-	rados_omap_get_end(rr.iter);
-	return e < 0 ? e : e == 0 ? -ENOENT : len <= cap ? (int)len : -EBADMSG;
+	e = take_value(&rr, buf, cap);
+	return e < 0 ? e : e == 0 ? -ENOENT : rr.len <= cap ? (int)rr.len : -EBADMSG;
 }
 
 int

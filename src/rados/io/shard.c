@@ -270,6 +270,16 @@ fail(struct txn *t, int e)
 	over(t);
 }
 
+/* Takes a step again, but not without end. */
+static void
+again(struct txn *t, void (*step)(struct txn *t))
+{
+	if (++t->restarts > RESTARTS_MAX)
+		fail(t, -EAGAIN);
+	else
+		step(t);
+}
+
 static void look(struct txn *t);
 static void look_or_recall(struct txn *t);
 static void find_bucket(struct txn *t);
@@ -287,10 +297,7 @@ restart(struct txn *t)
 		rbucket_release(t->rb);
 		t->rb = NULL;
 	}
-	if (++t->restarts > RESTARTS_MAX)
-		fail(t, -EAGAIN);
-	else
-		find_bucket(t);
+	again(t, find_bucket);
 }
 
 static void
@@ -298,16 +305,13 @@ on_row(struct call *c)
 {
 	struct txn *t = container_of(c, struct txn, look.call);
 	struct bucket_row row;
-	char *val;
-	size_t len;
-	int e = row_read_value(&t->look, &val, &len);
+	int e = row_read_end(&t->look);
 
 	if (e >= 0)
-		e = e > 0 ? bucket_decode(val, len, &row) : -ENXIO;
+		e = e > 0 ? bucket_decode(t->look.val, t->look.len, &row) : -ENXIO;
 	/* One that is being made is not there yet; one that is being removed is, until it is not. */
 	if (e >= 0 && row.state == BUCKET_MAKING)
 		e = -ENXIO;
-	rados_omap_get_end(t->look.iter);
 	if (e == -ENXIO) {
 		struct rbucket *gone = rbucket_get(t->port->st, t->bucket, t->bucket_len);
 
@@ -373,15 +377,12 @@ static void
 on_own_row(struct call *c)
 {
 	struct txn *t = container_of(c, struct txn, look.call);
-	char *val;
-	size_t len;
-	int e = row_read_value(&t->look, &val, &len);
+	int e = row_read_end(&t->look);
 
 	if (e == 0) {
 		gateway_fence(t->port->st);
 		e = -ESHUTDOWN;
 	}
-	rados_omap_get_end(t->look.iter);
 	if (e < 0) {
 		fail(t, e);
 		return;
@@ -431,10 +432,7 @@ txn_go_on(struct txn *t, enum txn_say say)
 	case TXN_LATER:
 		break;
 	case TXN_AGAIN:
-		if (++t->restarts > RESTARTS_MAX)
-			fail(t, -EAGAIN);
-		else
-			look(t);
+		again(t, look);
 		break;
 	}
 }
@@ -484,9 +482,8 @@ take_values(struct txn *t)
 
 			if (k->len != key_len || memcmp(k->key, key, key_len) != 0)
 				continue;
-			if (!bytes_new(&k->old, val_len))
+			if (!bytes_copy(&k->old, val, val_len))
 				return -ENOMEM;
-			memcpy(k->old.p, val, val_len);
 		}
 	}
 	return 0;
@@ -781,10 +778,10 @@ read_own(struct batch *b, void (*back)(struct call *c))
 static void settle(struct batch *b, int result);
 
 static void
-take_own(struct batch *b, const char *val, size_t len)
+take_own(struct batch *b)
 {
 	pthread_mutex_lock(&b->shard->lock);
-	usage_take_own(b->shard, val, len);
+	usage_take_own(b->shard, b->read.val, b->read.len);
 	pthread_mutex_unlock(&b->shard->lock);
 }
 
@@ -821,19 +818,16 @@ static void
 on_own(struct call *c)
 {
 	struct batch *b = container_of(c, struct batch, read.call);
-	char *val;
-	size_t len;
-	int e = row_read_value(&b->read, &val, &len);
+	int e = row_read_end(&b->read);
 
-	if (e > 0)
-		take_own(b, val, len);
-	rados_omap_get_end(b->read.iter);
-	if (e < 0)
+	if (e < 0) {
 		settle(b, e);
-	else if (e > 0)
+	} else if (e > 0) {
+		take_own(b);
 		ship_now(b);
-	else
+	} else {
 		make_row(b);
+	}
 }
 
 static void
@@ -903,9 +897,8 @@ take_over(struct txn *t, const struct txn *won)
 			bytes_free(&k->old);
 			if (l->fate != FATE_SET)
 				continue;
-			if (!bytes_new(&k->old, l->set.len))
+			if (!bytes_copy(&k->old, l->set.p, l->set.len))
 				return false;
-			memcpy(k->old.p, l->set.p, l->set.len);
 		}
 	}
 	/* Now it is known, not remembered. */
@@ -955,12 +948,7 @@ on_sent(struct msg *m)
 		enqueue(t);
 	} else if (e == -ECANCELED || e == -ENOENT || e == -ENODATA) {
 		t->is_alone = false;
-		if (++t->restarts > RESTARTS_MAX)
-			fail(t, -EAGAIN);
-		else if (e == -ECANCELED || !t->object)
-			look(t);
-		else
-			restart(t);
+		again(t, e == -ECANCELED || !t->object ? look : restart);
 	} else {
 		fail(t, e);
 	}
@@ -1014,11 +1002,8 @@ static void
 on_alive(struct call *c)
 {
 	struct batch *b = container_of(c, struct batch, read.call);
-	char *val;
-	size_t len;
-	int e = row_read_value(&b->read, &val, &len);
+	int e = row_read_end(&b->read);
 
-	rados_omap_get_end(b->read.iter);
 	if (e == -ETIMEDOUT) {
 		read_own(b, on_fate);
 		return;
@@ -1038,19 +1023,17 @@ on_fate(struct call *c)
 {
 	struct batch *b = container_of(c, struct batch, read.call);
 	struct counter row;
-	char *val;
-	size_t len;
-	int e = row_read_value(&b->read, &val, &len);
+	int e = row_read_end(&b->read);
 
-	if (e == 0)
+	if (e == 0) {
 		e = -ENODATA;
-	else if (e > 0 && counter_decode(val, len, &row) == 0)
-		e = row.last == b->number ? 0 : -ECANCELED;
-	else if (e > 0)
-		e = -ESHUTDOWN; /* it is damaged */
-	if (e == -ECANCELED || e == -ESHUTDOWN)
-		take_own(b, val, len);
-	rados_omap_get_end(b->read.iter);
+	} else if (e > 0) {
+		bool is_damaged = counter_decode(b->read.val, b->read.len, &row) < 0;
+
+		e = is_damaged ? -ESHUTDOWN : row.last == b->number ? 0 : -ECANCELED;
+		if (e < 0)
+			take_own(b);
+	}
 	switch (e) {
 	case 0:
 	case -ECANCELED:

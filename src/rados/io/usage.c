@@ -198,15 +198,15 @@ say_damaged(const struct rshard *s)
 }
 
 void
-usage_take_own(struct rshard *s, const char *val, size_t len)
+usage_take_own(struct rshard *s, const uint8_t *val, size_t len)
 {
 	struct counter own = { 0 };
 
-	if (val && counter_decode(val, len, &own) < 0)
+	if (counter_decode(val, len, &own) < 0)
 		say_damaged(s);
 	s->own = own.sum;
-	s->own_len = val ? len : 0;
-	memcpy(s->own_row, val ? val : "", s->own_len <= sizeof s->own_row ? s->own_len : 0);
+	s->own_len = len;
+	memcpy(s->own_row, val, len <= sizeof s->own_row ? len : 0);
 	s->is_own_unsure = false;
 	book_shard(s, NULL);
 }

@@ -28,10 +28,9 @@ found_add(struct found_parts *fp, const char *key, size_t key_len, const char *v
 	fp->found = f;
 	f += fp->nr;
 	*f = (struct found){ .is_used = false };
-	if (!bytes_new(&f->value, val_len))
+	if (!bytes_copy(&f->value, val, val_len))
 		return -ENOMEM;
 	fp->nr++;
-	memcpy(f->value.p, val, val_len);
 	e = record_decode(f->value.p, val_len, &f->rec);
 	f->rec.number = number;
 	if (e == 0)
