@@ -39,7 +39,7 @@ must_be_parts(const void *bytes, size_t len)
 			must_lie_inside(part.crcs, (size_t)part.crc_nr * 8);
 		parts[nr++] = part;
 	}
-	must(r < 0 || parts_decode(bytes, len, nr, parts) == 0);
+	must(r < 0 || list.p == list.end);
 }
 
 static void
@@ -68,7 +68,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 {
 	char name[STORE_KEY_MAX];
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
-	const void *attrs;
+	struct battrs battrs;
 	struct store_format_row f;
 	struct gateway_addrs addrs;
 	struct gateway_row g;
@@ -79,7 +79,6 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	struct record r;
 	struct upload u;
 	uint64_t number, crc;
-	uint32_t attrs_len;
 	uint16_t name_len;
 	uint8_t *copy;
 
@@ -101,8 +100,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 		must_be_record(&r);
 	if (upload_decode(copy, len, &u) == 0)
 		must_lie_inside(u.attrs, u.attrs_len);
-	if (battrs_decode(copy, len, &number, &attrs, &attrs_len) == 0)
-		must_lie_inside(attrs, attrs_len);
+	if (battrs_decode(copy, len, &battrs) == 0)
+		must_lie_inside(battrs.attrs, battrs.attrs_len);
 	if (garbage_decode(copy, len, &garbage) == 0)
 		must_lie_inside(garbage.data, (size_t)garbage.data_nr * GARBAGE_DATA_BYTES);
 	if (counter_decode(copy, len, &counter) == 0)

@@ -242,13 +242,16 @@ on_shards_made(struct bucket_op *bo)
 static int
 add_attrs(struct txn *t, const struct bucket_op *bo)
 {
+	const struct battrs b = { .version = clock_wall_ns(),
+				  .attrs = bo->attrs,
+				  .attrs_len = bo->attrs_len };
 	struct bytes value;
 
 	if (!bo->attrs_len)
 		return 0;
 	if (!bytes_new(&value, battrs_bytes(bo->attrs_len)))
 		return -ENOMEM;
-	battrs_encode(value.p, clock_wall_ns(), bo->attrs, bo->attrs_len);
+	battrs_encode(value.p, &b);
 	return set_other_row(t, 'a', value);
 }
 

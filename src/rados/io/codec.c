@@ -203,9 +203,9 @@ put_head(void *out, size_t len, enum value_kind kind)
 	return c;
 }
 
-/* Opens a value whose fixed part, with the head, has so many bytes. Returns a cursor over the bytes between the
- * fixed part and the CRC, and the flags in the head. */
-static int
+/* Opens a value whose fixed part, with the head, has so many bytes. Returns false if the value is damaged; true with a
+ * cursor over the bytes between the fixed part and the CRC, and the flags in the head. */
+static bool
 open_flagged(const void *buf, size_t len, enum value_kind kind, size_t fixed, struct cur *ret_cur,
 	     uint16_t *ret_flags)
 {
@@ -213,22 +213,31 @@ open_flagged(const void *buf, size_t len, enum value_kind kind, size_t fixed, st
 	uint64_t crc;
 
 	if (len < fixed + 8 || p[0] != FORMAT || p[1] != kind)
-		return -EBADMSG;
+		return false;
 	memcpy(&crc, p + len - 8, 8);
-	if (crc64_nvme(0, buf, len - 8) != crc)
-		return -EBADMSG;
 	memcpy(ret_flags, p + 2, 2);
 	*ret_cur = cursor(p + fixed, len - 8 - fixed);
-	return 0;
+	return crc64_nvme(0, buf, len - 8) == crc;
 }
 
-static int
+static bool
 open_value(const void *buf, size_t len, enum value_kind kind, size_t fixed, struct cur *ret_cur)
 {
 	uint16_t flags;
-	int e = open_flagged(buf, len, kind, fixed, ret_cur, &flags);
 
-	return e == 0 && flags ? -EBADMSG : e;
+	return open_flagged(buf, len, kind, fixed, ret_cur, &flags) && flags == 0;
+}
+
+/* Opens a value of a fixed length, and takes its first fields, which are encoded as they are in memory. */
+static bool
+take_whole(const void *buf, size_t len, size_t bytes, enum value_kind kind, void *fields, size_t fields_len)
+{
+	struct cur c;
+
+	if (len != bytes || !open_value(buf, len, kind, 4, &c))
+		return false;
+	take_bytes(&c, fields, fields_len);
+	return true;
 }
 
 static bool
@@ -410,10 +419,9 @@ record_decode(const void *buf, size_t len, struct record *ret_record)
 	struct record r = { 0 };
 	struct cur c;
 	uint16_t flags;
-	int e = open_flagged(buf, len, VALUE_RECORD, RECORD_FIXED, &c, &flags);
 
-	if (e < 0)
-		return e;
+	if (!open_flagged(buf, len, VALUE_RECORD, RECORD_FIXED, &c, &flags))
+		return -EBADMSG;
 	record_move(&r, (uint8_t *)(uintptr_t)buf, false);
 	if (r.kind < REC_INLINE || r.kind > REC_MAP || r.attrs_len > STORE_ATTRS_MAX)
 		return -EBADMSG;
@@ -516,19 +524,6 @@ part_next(struct cur *list, struct record *part)
 	return 1;
 }
 
-int
-parts_decode(const void *buf, size_t len, uint32_t nr, struct record *ret_parts)
-{
-	struct cur c = cursor(buf, len);
-
-	for (uint32_t i = 0; i < nr; i++) {
-		ret_parts[i].number = i ? ret_parts[i - 1].number : 0;
-		if (part_next(&c, &ret_parts[i]) <= 0)
-			return -EBADMSG;
-	}
-	return all_taken(&c) ? 0 : -EBADMSG;
-}
-
 struct store_part
 part_show(const struct record *p, uint64_t off_bytes)
 {
@@ -575,10 +570,9 @@ upload_decode(const void *buf, size_t len, struct upload *ret_upload)
 {
 	struct upload u;
 	struct cur c;
-	int e = open_value(buf, len, VALUE_UPLOAD, UPLOAD_FIXED, &c);
 
-	if (e < 0)
-		return e;
+	if (!open_value(buf, len, VALUE_UPLOAD, UPLOAD_FIXED, &c))
+		return -EBADMSG;
 	upload_move(&u, (uint8_t *)(uintptr_t)buf, false);
 	u.attrs = take(&c, u.attrs_len);
 	if (u.attrs_len > STORE_ATTRS_MAX || !all_taken(&c))
@@ -619,10 +613,9 @@ bucket_decode(const void *buf, size_t len, struct bucket_row *ret_row)
 {
 	struct bucket_row b;
 	struct cur c;
-	int e = len == BUCKET_ROW_BYTES ? open_value(buf, len, VALUE_BUCKET, 4, &c) : -EBADMSG;
 
-	if (e < 0)
-		return e;
+	if (len != BUCKET_ROW_BYTES || !open_value(buf, len, VALUE_BUCKET, 4, &c))
+		return -EBADMSG;
 	bucket_move(&b, (uint8_t *)(uintptr_t)buf, false);
 	if (!bucket_ok(&b))
 		return -EBADMSG;
@@ -631,11 +624,6 @@ bucket_decode(const void *buf, size_t len, struct bucket_row *ret_row)
 }
 
 #define BATTRS_FIXED 16
-struct battrs {
-#define BATTRS(at) at
-#define HERE(name, type, at) type name;
-#include "model/record.def"
-};
 
 static void
 battrs_move(struct battrs *r, uint8_t *p, bool puts){
@@ -649,33 +637,27 @@ size_t battrs_bytes(uint32_t attrs_len)
 }
 
 void
-battrs_encode(void *out, uint64_t version, const void *attrs, uint32_t attrs_len)
+battrs_encode(void *out, const struct battrs *b)
 {
-	struct cur c = put_head(out, battrs_bytes(attrs_len), VALUE_BATTRS);
+	struct cur c = put_head(out, battrs_bytes(b->attrs_len), VALUE_BATTRS);
 
-	check(attrs_len <= STORE_BUCKET_ATTRS_MAX);
-	battrs_move(&(struct battrs){ .version = version, .attrs_len = attrs_len }, out, true);
+	check(b->attrs_len <= STORE_BUCKET_ATTRS_MAX);
+	battrs_move((struct battrs *)b, out, true);
 	c.p = (uint8_t *)out + BATTRS_FIXED;
-	put_bytes(&c, attrs, attrs_len);
+	put_bytes(&c, b->attrs, b->attrs_len);
 	put_end(&c, out);
 }
 
 int
-battrs_decode(const void *buf, size_t len, uint64_t *ret_version, const void **ret_attrs, uint32_t *ret_len)
+battrs_decode(const void *buf, size_t len, struct battrs *ret_battrs)
 {
-	struct battrs b;
 	struct cur c;
-	int e = open_value(buf, len, VALUE_BATTRS, BATTRS_FIXED, &c);
 
-	if (e < 0)
-		return e;
-	battrs_move(&b, (uint8_t *)(uintptr_t)buf, false);
-	if (b.attrs_len > STORE_BUCKET_ATTRS_MAX)
+	if (!open_value(buf, len, VALUE_BATTRS, BATTRS_FIXED, &c))
 		return -EBADMSG;
-	*ret_version = b.version;
-	*ret_len = b.attrs_len;
-	*ret_attrs = take(&c, b.attrs_len);
-	return all_taken(&c) ? 0 : -EBADMSG;
+	battrs_move(ret_battrs, (uint8_t *)(uintptr_t)buf, false);
+	ret_battrs->attrs = take(&c, ret_battrs->attrs_len);
+	return ret_battrs->attrs_len <= STORE_BUCKET_ATTRS_MAX && all_taken(&c) ? 0 : -EBADMSG;
 }
 
 /* ---- quotas ---- */
@@ -694,20 +676,18 @@ counter_encode(uint8_t out[COUNTER_BYTES], const struct counter *c)
 int
 counter_decode(const void *buf, size_t len, struct counter *ret_counter)
 {
+	uint8_t fields[USE_BYTES + 8];
 	struct store_use n;
-	struct cur c;
-	uint64_t last;
-	int e = len == COUNTER_BYTES ? open_value(buf, len, VALUE_COUNTER, 4, &c) : -EBADMSG;
 
-	if (e < 0)
-		return e;
-	use_move(&n, room(&c, USE_BYTES), false);
-	last = take_u64(&c);
+	if (!take_whole(buf, len, COUNTER_BYTES, VALUE_COUNTER, fields, sizeof fields))
+		return -EBADMSG;
+	use_move(&n, fields, false);
 	/* Many sums of intact counters can be added. */
 	if (n.objects + COUNTER_MAX > 2 * COUNTER_MAX || n.bytes + COUNTER_MAX > 2 * COUNTER_MAX ||
 	    n.uploads + COUNTER_MAX > 2 * COUNTER_MAX)
 		return -EBADMSG;
-	*ret_counter = (struct counter){ { (int64_t)n.objects, (int64_t)n.bytes, (int64_t)n.uploads }, last };
+	ret_counter->sum = (struct quota_change){ (int64_t)n.objects, (int64_t)n.bytes, (int64_t)n.uploads };
+	memcpy(&ret_counter->last, fields + USE_BYTES, 8);
 	return 0;
 }
 
@@ -723,12 +703,12 @@ bound_encode(uint8_t out[BOUND_BYTES], const struct store_use *max)
 int
 bound_decode(const void *buf, size_t len, struct store_use *ret_max)
 {
-	struct cur c;
-	int e = len == BOUND_BYTES ? open_value(buf, len, VALUE_BOUND, 4, &c) : -EBADMSG;
+	uint8_t fields[USE_BYTES];
 
-	if (e == 0)
-		use_move(ret_max, room(&c, USE_BYTES), false);
-	return e;
+	if (!take_whole(buf, len, BOUND_BYTES, VALUE_BOUND, fields, sizeof fields))
+		return -EBADMSG;
+	use_move(ret_max, fields, false);
+	return 0;
 }
 
 /* ---- garbage ---- */
@@ -760,10 +740,9 @@ garbage_decode(const void *buf, size_t len, struct garbage *ret_garbage)
 {
 	struct garbage g;
 	struct cur c;
-	int e = open_value(buf, len, VALUE_GARBAGE, 4, &c);
 
-	if (e < 0)
-		return e;
+	if (!open_value(buf, len, VALUE_GARBAGE, 4, &c))
+		return -EBADMSG;
 	g.has_map = take_u32(&c) != 0;
 	g.map = take_rid(&c);
 	g.data_nr = take_u32(&c);
@@ -809,15 +788,10 @@ int
 gateway_decode(const void *buf, size_t len, struct gateway_row *ret_row)
 {
 	struct gateway_row g;
-	struct cur c;
-	int e = len == GATEWAY_ROW_BYTES ? open_value(buf, len, VALUE_GATEWAY, 4, &c) : -EBADMSG;
 
-	if (e < 0)
-		return e;
-	take_bytes(&c, &g, GATEWAY_FIELDS);
-	g.host[sizeof g.host - 1] = g.addrs[sizeof g.addrs - 1] = 0;
-	if (g.first > g.last)
+	if (!take_whole(buf, len, GATEWAY_ROW_BYTES, VALUE_GATEWAY, &g, GATEWAY_FIELDS) || g.first > g.last)
 		return -EBADMSG;
+	g.host[sizeof g.host - 1] = g.addrs[sizeof g.addrs - 1] = 0;
 	*ret_row = g;
 	return 0;
 }
@@ -838,16 +812,12 @@ int
 gateway_addrs_decode(const void *buf, size_t len, struct gateway_addrs *ret_addrs)
 {
 	struct gateway_addrs a;
-	struct cur c;
-	int e = len == GATEWAY_ADDRS_BYTES ? open_value(buf, len, VALUE_GATEWAY_ADDRS, 4, &c) : -EBADMSG;
 
-	if (e < 0)
-		return e;
-	take_bytes(&c, &a, sizeof a);
+	if (!take_whole(buf, len, GATEWAY_ADDRS_BYTES, VALUE_GATEWAY_ADDRS, &a, sizeof a) ||
+	    a.nr > GATEWAY_ADDRS_MAX)
+		return -EBADMSG;
 	for (uint32_t i = 0; i < GATEWAY_ADDRS_MAX; i++)
 		a.addr[i][sizeof a.addr[i] - 1] = 0;
-	if (a.nr > GATEWAY_ADDRS_MAX)
-		return -EBADMSG;
 	*ret_addrs = a;
 	return 0;
 }
@@ -871,12 +841,9 @@ int
 format_decode(const void *buf, size_t len, struct store_format_row *ret_row)
 {
 	struct store_format_row f;
-	struct cur c;
-	int e = len == STORE_FORMAT_BYTES ? open_value(buf, len, VALUE_FORMAT, 4, &c) : -EBADMSG;
 
-	if (e < 0)
-		return e;
-	take_bytes(&c, &f, sizeof f);
+	if (!take_whole(buf, len, STORE_FORMAT_BYTES, VALUE_FORMAT, &f, sizeof f))
+		return -EBADMSG;
 	if (f.version == 0 || f.version > STORE_FORMAT_VERSION) {
 		ret_row->version = f.version;
 		return -EPROTONOSUPPORT;

@@ -127,8 +127,6 @@ size_t part_encode(void *out, const struct record *p);
 /* Decodes the next part of a list into *part, which has the part before, or zeros. Returns 1; 0: the list has ended; or
  * -EBADMSG. */
 int part_next(struct cur *list, struct record *part);
-/* Decodes nr parts of len bytes, no more and no less. */
-int parts_decode(const void *buf, size_t len, uint32_t nr, struct record *ret_parts);
 /* Returns a part for the reader of a list, or of the object in which the part begins at off_bytes. */
 struct store_part part_show(const struct record *p, uint64_t off_bytes);
 
@@ -156,11 +154,16 @@ struct bucket_row {
 void bucket_encode(uint8_t out[BUCKET_ROW_BYTES], const struct bucket_row *b);
 int bucket_decode(const void *buf, size_t len, struct bucket_row *ret_row);
 
-/* Attributes of a bucket: their version, and they. */
+/* Attributes of a bucket. */
+struct battrs {
+#define BATTRS(at) at
+#define HERE(name, type, at) type name;
+#include "model/record.def"
+	const void *attrs;
+};
 size_t battrs_bytes(uint32_t attrs_len);
-void battrs_encode(void *out, uint64_t version, const void *attrs, uint32_t attrs_len);
-int battrs_decode(const void *buf, size_t len, uint64_t *ret_version, const void **ret_attrs,
-		  uint32_t *ret_len);
+void battrs_encode(void *out, const struct battrs *b);
+int battrs_decode(const void *buf, size_t len, struct battrs *ret_battrs);
 
 /* ---- quotas ---- */
 

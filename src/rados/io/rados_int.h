@@ -359,8 +359,9 @@ struct row_read {
 	struct call call;
 	rados_omap_iter_t iter;
 	int rv;
-	size_t len;                    /* of the value */
-	uint8_t val[BUCKET_ROW_BYTES]; /* its first bytes; no value that is read like this is longer, unless it is damaged */
+	size_t len; /* of the value */
+	uint8_t val
+		[BUCKET_ROW_BYTES]; /* its first bytes; no value that is read like this is longer, unless it is damaged */
 };
 /* Returns an operation that reads a row. */
 rados_read_op_t row_read_op(struct row_read *rr, const char *key);

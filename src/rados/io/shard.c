@@ -167,9 +167,10 @@ int
 txn_garbage(struct txn *t, const struct record *old)
 {
 	struct garbage_data one = { old->data, old->size_bytes }, *data;
-	struct record *parts;
+	struct cur list = cursor(old->parts, old->parts_len);
+	struct record part = { 0 };
 	uint32_t nr = 0;
-	int e;
+	int e = 1;
 
 	switch (old->kind) {
 	case REC_INLINE:
@@ -181,16 +182,15 @@ txn_garbage(struct txn *t, const struct record *old)
 	case REC_PARTS:
 		break;
 	}
-	parts = calloc(old->part_nr, sizeof *parts);
 	data = calloc(old->part_nr, sizeof *data);
-	e = parts && data ? parts_decode(old->parts, old->parts_len, old->part_nr, parts) : -ENOMEM;
-	for (uint32_t i = 0; e == 0 && i < old->part_nr; i++) {
-		if (parts[i].kind == REC_DATA)
-			data[nr++] = (struct garbage_data){ parts[i].data, parts[i].size_bytes };
+	if (!data)
+		return -ENOMEM;
+	for (uint32_t i = 0; e > 0 && i < old->part_nr; i++) {
+		e = part_next(&list, &part);
+		if (e > 0 && part.kind == REC_DATA)
+			data[nr++] = (struct garbage_data){ part.data, part.size_bytes };
 	}
-	if (e == 0)
-		e = txn_garbage_data(t, data, nr, NULL);
-	free(parts);
+	e = e > 0 && list.p == list.end ? txn_garbage_data(t, data, nr, NULL) : -EBADMSG;
 	free(data);
 	return e;
 }

@@ -70,15 +70,12 @@ static int
 find_attrs(const struct table_view *tv, struct model_record *ret_record)
 {
 	const struct bytes *value = &tv->txn->key[1].old;
-	const void *attrs;
-	uint32_t len;
-	int e;
+	struct battrs b = { 0 };
 
-	*ret_record = (struct model_record){ 0 };
-	if (!value->p || tv->txn->key[1].key[0] == 'q')
-		return value->p != NULL;
-	e = battrs_decode(value->p, value->len, &ret_record->version, &attrs, &len);
-	return e < 0 ? e : 1;
+	if (value->p && tv->txn->key[1].key[0] == 'a' && battrs_decode(value->p, value->len, &b) < 0)
+		return -EBADMSG;
+	*ret_record = (struct model_record){ .version = b.version };
+	return value->p != NULL;
 }
 
 static int
@@ -111,7 +108,6 @@ table_decide(struct txn *t, const struct model_op *op, bool has_object, struct m
 
 struct bucket_look {
 	struct txn txn;
-	struct store_stat *stat;
 	void *attrs;
 	uint32_t cap;
 };
@@ -120,24 +116,23 @@ static enum txn_say
 decide_look(struct txn *t)
 {
 	struct bucket_look *bl = container_of(t, struct bucket_look, txn);
+	struct store_stat *stat = container_of(t->op, struct store_stat, op);
+	const struct bytes *value = &t->key[1].old;
+	struct battrs b = { 0 };
 	struct bucket_row row;
-	const void *attrs;
 
 	t->result = table_row(t, &row);
+	if (t->result == 0 && value->p)
+		t->result = battrs_decode(value->p, value->len, &b);
 	if (t->result < 0)
 		return TXN_OVER;
-	quota_fill_stat(t->port->st->book, t->bucket, t->bucket_len, bl->stat);
-	bl->stat->ctime_ns = row.ctime_ns;
-	bl->stat->copies = 1;
-	bl->stat->version = 0;
-	bl->stat->attrs_len = 0;
-	if (t->key_nr == 2 && t->key[1].old.p) {
-		t->result = battrs_decode(t->key[1].old.p, t->key[1].old.len, &bl->stat->version, &attrs,
-					  &bl->stat->attrs_len);
-		if (t->result == 0 && bl->attrs && bl->stat->attrs_len)
-			memcpy(bl->attrs, attrs,
-			       bl->cap < bl->stat->attrs_len ? bl->cap : bl->stat->attrs_len);
-	}
+	quota_fill_stat(t->port->st->book, t->bucket, t->bucket_len, stat);
+	stat->ctime_ns = row.ctime_ns;
+	stat->copies = 1;
+	stat->version = b.version;
+	stat->attrs_len = b.attrs_len;
+	if (bl->attrs && b.attrs_len)
+		memcpy(bl->attrs, b.attrs, bl->cap < b.attrs_len ? bl->cap : b.attrs_len);
 	return TXN_OVER;
 }
 
@@ -149,7 +144,6 @@ rstore_bucket_look(struct store_port *sp, const struct store_look *l, struct sto
 
 	if (!bl)
 		return -ENOMEM;
-	bl->stat = container_of(op, struct store_stat, op);
 	bl->attrs = l->attrs;
 	bl->cap = l->cap;
 	return txn_op_start(&bl->txn, op, decide_look, txn_op_over);
@@ -207,7 +201,9 @@ decide_set(struct txn *t)
 	if (so->is_quota)
 		bound_encode(value, &so->max);
 	else
-		battrs_encode(value, next_version(a.old.version), so->attrs, so->attrs_len);
+		battrs_encode(value, &(struct battrs){ .version = next_version(a.old.version),
+						       .attrs = so->attrs,
+						       .attrs_len = so->attrs_len });
 	return TXN_COMMIT;
 }
 

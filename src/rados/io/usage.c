@@ -496,12 +496,10 @@ static int
 on_docs(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
 	struct table *t = cookie;
-	uint64_t version;
-	const void *attrs;
-	uint32_t attrs_len;
+	struct battrs b;
 
-	if (key_len >= 2 && battrs_decode(val, val_len, &version, &attrs, &attrs_len) == 0)
-		usage_set_docs(t->st, key + 1, key_len - 1, attrs_len);
+	if (key_len >= 2 && battrs_decode(val, val_len, &b) == 0)
+		usage_set_docs(t->st, key + 1, key_len - 1, b.attrs_len);
 	return 0;
 }
 

@@ -128,7 +128,7 @@ test_rows(void **state)
 	expect("upload, closed", upload_bytes(&u));
 	bucket_encode(buf, &b);
 	expect("bucket", BUCKET_ROW_BYTES);
-	battrs_encode(buf, 42, "documents", 9);
+	battrs_encode(buf, &(struct battrs){ .version = 42, .attrs = "documents", .attrs_len = 9 });
 	expect("documents of a bucket", battrs_bytes(9));
 	counter_encode(buf, &counter);
 	expect("counter", COUNTER_BYTES);
