@@ -53,13 +53,10 @@ struct checking {
 	struct quota_change there; /* in the shard */
 };
 
-/* A shard's counters: the rows as they are, and their sum. */
+/* A shard's counters. */
 struct counters {
-	struct counter_row {
-		char key[16], val[COUNTER_BYTES];
-		size_t len;
-	} * row;
-	uint32_t nr;
+	rados_write_op_t mend; /* sets each to nothing, unless a row has changed; NULL: is not wanted */
+	uint64_t crc;          /* of the rows */
 	bool is_damaged;
 	struct quota_change sum;
 };
@@ -238,87 +235,63 @@ static int
 on_counter(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
 	struct counters *cs = cookie;
-	struct counter_row *row = reallocarray(cs->row, cs->nr + 1, sizeof *row);
+	uint8_t nothing[COUNTER_BYTES];
 	struct counter c;
+	bool is_damaged = counter_decode(val, val_len, &c) < 0;
 
-	if (!row)
-		return -ENOMEM;
-	cs->row = row;
-	if (key_len >= sizeof row->key)
-		return 0;
-	row += cs->nr++;
-	*row = (struct counter_row){ .len = val_len };
-	memcpy(row->key, key, key_len);
-	memcpy(row->val, val, val_len < sizeof row->val ? val_len : sizeof row->val);
-	if (counter_decode(val, val_len, &c) < 0) {
-		cs->is_damaged = true;
-	} else {
+	cs->crc = crc64_nvme(crc64_nvme(cs->crc, key, key_len), val, val_len);
+	cs->is_damaged |= is_damaged;
+	if (!is_damaged)
 		quota_add(&cs->sum, &c.sum);
+	if (!cs->mend)
+		return 0;
+	op_compare(cs->mend, key, val, val_len);
+	if (is_damaged) {
+		op_remove(cs->mend, key);
+		return 0;
 	}
+	/* The row keeps the number of the gateway's last change. */
+	c.sum = (struct quota_change){ 0 };
+	counter_encode(nothing, &c);
+	op_set(cs->mend, key, nothing, sizeof nothing);
 	return 0;
 }
 
+/* One row has it all from now on, unless something was counted meanwhile. Returns 0, -ECANCELED or another -errno. */
 static int
-read_counters(struct checking *c, const char *shard, struct counters *ret_counters)
+mend_counters(struct checking *c, const char *shard, struct counters *cs)
 {
-	*ret_counters = (struct counters){ 0 };
-	return each_row(c->st, shard, "c", on_counter, ret_counters);
-}
-
-static bool
-same_counters(const struct counters *a, const struct counters *b)
-{
-	return a->nr == b->nr && (a->nr == 0 || memcmp(a->row, b->row, a->nr * sizeof *a->row) == 0);
-}
-
-/* One row has it all from now on, unless something was counted meanwhile; those of gateways keep the numbers of their last
- * changes. */
-static int
-mend_counters(struct checking *c, const char *shard, const struct counters *cs)
-{
-	rados_write_op_t op = rados_create_write_op();
 	const struct counter there = { c->there, 0 };
 	uint8_t val[COUNTER_BYTES];
+	int e;
 
-	for (uint32_t i = 0; i < cs->nr; i++) {
-		const struct counter_row *row = &cs->row[i];
-		struct counter was;
-
-		/* One of a length that none has is not compared, only removed. */
-		if (row->len <= sizeof row->val)
-			op_compare(op, row->key, row->val, row->len);
-		if (counter_decode(row->val, row->len, &was) < 0) {
-			op_remove(op, row->key);
-			continue;
-		}
-		was.sum = (struct quota_change){ 0 };
-		counter_encode(val, &was);
-		op_set(op, row->key, val, sizeof val);
-	}
 	counter_encode(val, &there);
-	op_set(op, key_counter(0).text, val, sizeof val);
-	return write_now(c->st->client[0].io[POOL_META], shard, op);
+	op_set(cs->mend, key_counter(0).text, val, sizeof val);
+	e = write_now(c->st->client[0].io[POOL_META], shard, cs->mend);
+	cs->mend = NULL;
+	return e;
 }
 
-/* What was counted in the shard is in c->there, and the counters were like this before. */
+/* What was counted in the shard is in c->there; before: CRC of the counters as they were before. */
 static int
-judge_counters(struct checking *c, const char *shard, struct counters *before)
+judge_counters(struct checking *c, const char *shard, uint64_t before)
 {
 	struct counters now = { 0 };
 	int e = 0;
 
-	for (int tries = 0; e == 0 && tries < COUNT_TRIES; tries++) {
-		e = read_counters(c, shard, &now);
+	for (int tries = 0; e == 0; tries++) {
+		now = (struct counters){ .mend = rados_create_write_op() };
+		e = each_row(c->st, shard, "c", on_counter, &now);
 		/* While gateways change it, what was read is no whole: then once more. */
-		if (e < 0 || same_counters(before, &now))
+		if (e < 0 || now.crc == before || tries == COUNT_TRIES)
 			break;
-		free(before->row);
-		*before = now;
-		now.row = NULL;
+		rados_release_write_op(now.mend);
+		now.mend = NULL;
+		before = now.crc;
 		c->there = (struct quota_change){ 0 };
 		e = each_row(c->st, shard, "", count_entry, c);
 	}
-	if (e == 0 && same_counters(before, &now) &&
+	if (e == 0 && now.crc == before &&
 	    (now.is_damaged || memcmp(&now.sum, &c->there, sizeof now.sum) != 0)) {
 		tell(c,
 		     "bucket %s: %s counts %lld objects, %lld bytes, %lld uploads%s, and has %lld, %lld, "
@@ -333,7 +306,8 @@ judge_counters(struct checking *c, const char *shard, struct counters *before)
 		c->removed += c->repair && e == 0;
 		e = e == -ECANCELED ? 0 : e;
 	}
-	free(now.row);
+	if (now.mend)
+		rados_release_write_op(now.mend);
 	return e;
 }
 
@@ -349,15 +323,14 @@ check_shards(struct checking *c, const struct bucket_row *row)
 
 		c->shard = name.text;
 		c->there = (struct quota_change){ 0 };
-		e = read_counters(c, name.text, &before);
+		e = each_row(c->st, name.text, "c", on_counter, &before);
 		for (size_t k = 0; e == 0 && k < sizeof kinds / sizeof *kinds; k++) {
 			e = each_row(c->st, name.text, kinds[k], on_entry, c);
 			if (kinds[k][0] == KEY_PART)
 				fault_point("fsck.parts_read");
 		}
 		if (e == 0 && row->state == BUCKET_THERE)
-			e = judge_counters(c, name.text, &before);
-		free(before.row);
+			e = judge_counters(c, name.text, before.crc);
 		if (e == -ENOENT && row->state == BUCKET_THERE) {
 			tell(c, "bucket %s: shard %s of its index is missing", c->bucket, name.text);
 			c->damage++;
