@@ -76,29 +76,6 @@ on_complete(rados_completion_t comp, void *cookie)
 	mailbox_post(c->port->mb, &c->msg, on_msg);
 }
 
-/* 0, or the call fails with that. */
-static int
-begin(struct rport *p, struct call *c, enum pool pool, const char *name, enum disk_io io, uint64_t bytes,
-      void (*back)(struct call *c))
-{
-	check(pool < POOL_NR && back && strlen(name) < sizeof c->name);
-	c->port = p;
-	c->asker = p->base.asker;
-	c->back = back;
-	c->pool = pool;
-	c->io = io;
-	c->bytes = bytes;
-	c->is_cancelled = false;
-	c->begun_ns = clock_ns();
-	p->inflight++;
-	memccpy(c->name, name, 0, sizeof c->name - 1);
-	pthread_mutex_lock(&p->calls_lock);
-	list_push_tail(&p->calls, &c->link);
-	pthread_mutex_unlock(&p->calls_lock);
-	c->comp = NULL;
-	return rados_aio_create_completion2(c, on_complete, &c->comp);
-}
-
 /* Notes how long a call of librados took that began then: a core does nothing else meanwhile. */
 static void
 note_call(struct rport *p, enum pool pool, uint64_t begun_ns)
@@ -111,41 +88,55 @@ note_call(struct rport *p, enum pool pool, uint64_t begun_ns)
 	}
 }
 
+/* Sends a read, or (read NULL) a write. */
 static void
-fail(struct call *c, int e)
+call_send(struct rport *p, struct call *c, enum pool pool, const char *name, rados_read_op_t read,
+	  rados_write_op_t write, uint64_t bytes, void (*back)(struct call *c))
 {
-	c->result = e;
-	mailbox_post(c->port->mb, &c->msg, on_msg);
+	rados_ioctx_t io = p->client->io[pool];
+	uint64_t begun_ns = clock_ns(); /* by the end the call may be another's */
+	int e;
+
+	check(pool < POOL_NR && back && strlen(name) < sizeof c->name);
+	c->port = p;
+	c->asker = p->base.asker;
+	c->back = back;
+	c->pool = pool;
+	c->io = read ? DISK_READ : DISK_WRITE;
+	c->bytes = bytes;
+	c->is_cancelled = false;
+	c->begun_ns = begun_ns;
+	p->inflight++;
+	memccpy(c->name, name, 0, sizeof c->name - 1);
+	pthread_mutex_lock(&p->calls_lock);
+	list_push_tail(&p->calls, &c->link);
+	pthread_mutex_unlock(&p->calls_lock);
+	c->comp = NULL;
+	e = rados_aio_create_completion2(c, on_complete, &c->comp);
+	if (e == 0)
+		e = read ? rados_aio_read_op_operate(read, io, c->comp, name, 0)
+			 : rados_aio_write_op_operate(write, io, c->comp, name, NULL, 0);
+	note_call(p, pool, begun_ns);
+	if (e < 0) {
+		c->result = e;
+		mailbox_post(p->mb, &c->msg, on_msg);
+	}
 }
 
 void
 call_read(struct rport *p, struct call *c, enum pool pool, const char *name, rados_read_op_t op,
 	  uint64_t bytes, void (*back)(struct call *c))
 {
-	int e = begin(p, c, pool, name, DISK_READ, bytes, back);
-	uint64_t begun_ns = c->begun_ns; /* by the end it may be another's */
-
-	if (e == 0)
-		e = rados_aio_read_op_operate(op, p->client->io[pool], c->comp, name, 0);
+	call_send(p, c, pool, name, op, NULL, bytes, back);
 	rados_release_read_op(op);
-	note_call(p, pool, begun_ns);
-	if (e < 0)
-		fail(c, e);
 }
 
 void
 call_write(struct rport *p, struct call *c, enum pool pool, const char *name, rados_write_op_t op,
 	   uint64_t bytes, void (*back)(struct call *c))
 {
-	int e = begin(p, c, pool, name, DISK_WRITE, bytes, back);
-	uint64_t begun_ns = c->begun_ns;
-
-	if (e == 0)
-		e = rados_aio_write_op_operate(op, p->client->io[pool], c->comp, name, NULL, 0);
+	call_send(p, c, pool, name, NULL, op, bytes, back);
 	rados_release_write_op(op);
-	note_call(p, pool, begun_ns);
-	if (e < 0)
-		fail(c, e);
 }
 
 bool

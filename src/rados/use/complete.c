@@ -31,8 +31,9 @@ struct close_op {
 	bool is_map_left;     /* the map is written, and no record names it */
 	struct call call;     /* write or removal of the map */
 	struct map_read done; /* of the object that this upload became */
-	struct bytes there;   /* the record of the object that this upload became */
-	int said;             /* the result, after the upload is open again */
+	struct bytes there;   /* the record of the object that this upload became, and decoded */
+	struct record object;
+	int said; /* the result, after the upload is open again */
 };
 
 static void remove_map(struct close_op *co, int result);
@@ -307,10 +308,11 @@ find_of_object(struct model_view *v, enum model_kind kind, uint32_t number, stru
 }
 
 static int
-judge_done(struct close_op *co, const struct record *r, const void *encoded, size_t len)
+judge_done(struct close_op *co, const void *encoded)
 {
+	const struct record *r = &co->object;
 	const struct model_record object = record_show(r);
-	struct parts_of_object po = { .view.find = find_of_object, .list = cursor(encoded, len) };
+	struct parts_of_object po = { .view.find = find_of_object, .list = cursor(encoded, r->parts_len) };
 
 	return model_was_done(co->c, &object, r->mtime_ns, r->part_nr, &po.view) ? 0 : -ENOENT;
 }
@@ -319,13 +321,10 @@ static void
 on_done_map(struct call *call)
 {
 	struct close_op *co = container_of(call, struct close_op, done.call);
-	struct record r;
-	int e = record_decode(co->there.p, co->there.len, &r);
+	int e = map_read_check(&co->done, &co->object);
 
 	if (e == 0)
-		e = map_read_check(&co->done, &r);
-	if (e == 0)
-		e = judge_done(co, &r, co->done.list.p, co->done.list.len);
+		e = judge_done(co, co->done.list.p);
 	close_end(co, result_of(e));
 }
 
@@ -333,19 +332,18 @@ static void
 on_first(struct txn *t)
 {
 	struct close_op *co = container_of(t, struct close_op, txn);
-	struct record r;
 
 	if (!co->there.p) {
 		on_closed(t);
 		return;
 	}
-	t->result = record_decode(co->there.p, co->there.len, &r);
-	if (t->result == 0 && r.kind == REC_MAP) {
-		t->result = map_read_send(t->port, &co->done, &r, on_done_map);
+	if (co->object.kind == REC_MAP) {
+		t->result = map_read_send(t->port, &co->done, &co->object, on_done_map);
 		if (t->result == 0)
 			return;
-	} else if (t->result == 0)
-		t->result = judge_done(co, &r, r.parts, r.parts_len);
+	} else {
+		t->result = judge_done(co, co->object.parts);
+	}
 	close_end(co, t->result);
 }
 
@@ -356,12 +354,12 @@ static enum txn_say
 look_for_done(struct txn *t)
 {
 	struct close_op *co = container_of(t, struct close_op, txn);
-	struct record r;
+	struct record *r = &co->object;
 
 	t->result = -ENOENT;
-	if (!co->c || !t->key[1].old.p || record_decode(t->key[1].old.p, t->key[1].old.len, &r) < 0 ||
-	    (r.kind != REC_PARTS && r.kind != REC_MAP) || r.part_nr != co->c->part_nr ||
-	    memcmp(r.upload_id, co->id, sizeof co->id) != 0 || !record_is_there(&r))
+	if (!co->c || !t->key[1].old.p || record_decode(t->key[1].old.p, t->key[1].old.len, r) < 0 ||
+	    (r->kind != REC_PARTS && r->kind != REC_MAP) || r->part_nr != co->c->part_nr ||
+	    memcmp(r->upload_id, co->id, sizeof co->id) != 0 || !record_is_there(r))
 		return TXN_OVER;
 	t->result = 0;
 	co->there = t->key[1].old;

@@ -220,31 +220,32 @@ rstore_close_object(struct store_port *sp, struct store_obj *obj)
 
 /* ---- parts ---- */
 
-/* Returns the index of the part with this number; UINT32_MAX: there is none. */
+/* Returns the index of the last part that begins at or before off; or (by_number) that has this number or a lower one. Of
+ * parts that begin at the same offset, all but the last are empty. */
 static uint32_t
-index_of(const struct robj *o, uint32_t number)
+place_of(const struct robj *o, uint64_t off, bool by_number)
 {
 	uint32_t lo = 0, hi = o->rec.part_nr;
 
-	while (lo < hi) {
+	while (hi - lo > 1) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (o->places[mid].number < number)
-			lo = mid + 1;
+		if ((by_number ? o->places[mid].number : o->places[mid].off) <= off)
+			lo = mid;
 		else
 			hi = mid;
 	}
-	return lo < o->rec.part_nr && o->places[lo].number == number ? lo : UINT32_MAX;
+	return lo;
 }
 
 int
 rstore_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store_part *ret_part)
 {
 	const struct robj *o = robj(obj);
-	uint32_t i = by_number ? index_of(o, nr) : nr;
+	uint32_t i = by_number ? place_of(o, nr, true) : nr;
 	struct record part;
 
-	if (i >= o->rec.part_nr)
+	if (i >= o->rec.part_nr || (by_number && o->places[i].number != nr))
 		return -ENOENT;
 	part = part_at(o, i);
 	*ret_part = part_show(&part, o->places[i].off);
@@ -258,22 +259,14 @@ rstore_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store
 static struct record
 bytes_at(const struct robj *o, uint64_t off, uint64_t *ret_from)
 {
-	uint32_t lo = 0, hi = o->rec.part_nr;
+	uint32_t i;
 
 	*ret_from = 0;
-	if (!hi)
+	if (!o->rec.part_nr)
 		return o->rec;
-	/* The last part that begins at or before off, because empty parts before it begin at the same offset. */
-	while (hi - lo > 1) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (o->places[mid].off <= off)
-			lo = mid;
-		else
-			hi = mid;
-	}
-	*ret_from = o->places[lo].off;
-	return part_at(o, lo);
+	i = place_of(o, off, false);
+	*ret_from = o->places[i].off;
+	return part_at(o, i);
 }
 
 uint32_t

@@ -34,11 +34,8 @@ upload_row(const struct txn *t, struct upload *ret_upload)
 
 struct upload_op {
 	struct txn txn;
-	uint8_t id[STORE_UPLOAD_ID_BYTES];
-	uint64_t ctime_ns;
-	const void *attrs; /* create: attributes, owned by the caller */
-	uint32_t attrs_len;
-	void *to; /* stat: the attributes are copied to this memory */
+	struct upload u; /* create: as it is made; its attributes are owned by the caller */
+	void *to;        /* stat: the attributes are copied to this memory */
 	uint32_t cap;
 };
 
@@ -46,7 +43,6 @@ static enum txn_say
 decide_create(struct txn *t)
 {
 	struct upload_op *uo = container_of(t, struct upload_op, txn);
-	struct upload u = { .ctime_ns = uo->ctime_ns, .attrs = uo->attrs, .attrs_len = uo->attrs_len };
 	const struct model_op op = { .act = MODEL_CREATE_UPLOAD };
 	struct rows rows = { .txn = t };
 	struct model_answer a;
@@ -59,9 +55,8 @@ decide_create(struct txn *t)
 	say = rows_decide(&rows, &op, &a);
 	if (say != TXN_COMMIT)
 		return say;
-	memcpy(u.id, uo->id, sizeof u.id);
 	t->delta = a.usage;
-	return upload_set(t, &u, (struct rid){ 0 });
+	return upload_set(t, &uo->u, (struct rid){ 0 });
 }
 
 static void
@@ -70,7 +65,7 @@ on_created(struct txn *t)
 	const struct upload_op *uo = container_of(t, struct upload_op, txn);
 
 	if (t->result == 0)
-		memcpy(container_of(t->op, struct store_upload, op)->id, uo->id, sizeof uo->id);
+		memcpy(container_of(t->op, struct store_upload, op)->id, uo->u.id, sizeof uo->u.id);
 	txn_op_over(t);
 }
 
@@ -97,10 +92,8 @@ rstore_upload_create(struct store_port *sp, const struct store_change *c, struct
 	uo = txn_op_new(p, sizeof *uo, &c->key, (const uint8_t *)&in_order, false);
 	if (!uo)
 		return -ENOMEM;
-	memcpy(uo->id, &in_order, sizeof uo->id);
-	uo->ctime_ns = ctime_ns;
-	uo->attrs = c->attrs;
-	uo->attrs_len = c->attrs_len;
+	uo->u = (struct upload){ .ctime_ns = ctime_ns, .attrs = c->attrs, .attrs_len = c->attrs_len };
+	memcpy(uo->u.id, &in_order, sizeof uo->u.id);
 	return txn_op_start(&uo->txn, op, decide_create, on_created);
 }
 
