@@ -27,7 +27,7 @@
 struct sweeping {
 	struct rstore *st;
 	const char *object;
-	bool is_left; /* removed buckets that are too young */
+	bool is_left; /* removed buckets that are too young, or damaged */
 	/* Removals under way, and the rows that are to go when all of them are over. */
 	rados_completion_t comp[REMOVE_AT_ONCE];
 	char *row[ROWS_AT_ONCE];
@@ -222,13 +222,19 @@ doomed_row(void *cookie, const char *key, size_t key_len, const char *val, size_
 	rados_write_op_t op;
 	int e = bucket_decode(val, val_len, &row);
 
-	if (e < 0)
-		return e;
-	if (row.version + EPOCHS_KEPT > atomic_load(&s->st->gw.epoch)) {
+	if (e == 0 && row.version + EPOCHS_KEPT > atomic_load(&s->st->gw.epoch)) {
 		s->is_left = true;
 		return 0;
 	}
-	e = remove_shards(s->st, &row);
+	if (e == 0)
+		e = remove_shards(s->st, &row);
+	if (e == -EBADMSG) {
+		/* The other buckets are removed all the same. */
+		log_warn("the shards of removed bucket %s stay: its row, or a row in them, is damaged",
+			 key + 1);
+		s->is_left = true;
+		return 0;
+	}
 	if (e < 0)
 		return e;
 	fault_point("sweep.bucket_removed");
@@ -254,10 +260,9 @@ mark_bucket(void *cookie, const char *key, size_t key_len, const char *val, size
 	struct rstore *st = cookie;
 	struct bucket_row row;
 	struct rbucket *rb;
-	int e = bucket_decode(val, val_len, &row);
 
-	if (e < 0 || key_len < 2 || key_len - 1 > STORE_BUCKET_MAX)
-		return e < 0 ? e : -EBADMSG;
+	if (key_len < 2 || key_len - 1 > STORE_BUCKET_MAX || bucket_decode(val, val_len, &row) < 0)
+		return 0; /* --fsck tells of it */
 	if (row.state != BUCKET_THERE)
 		return 0;
 	rb = rbucket_put_in(st, key + 1, key_len - 1, &row);

@@ -4,6 +4,7 @@ LINK-rados/test_gates := librados diff mem_store
 LINK-rados/test_format := librados
 LINK-rados/test_fsck := librados diff mem_store
 LINK-rados/test_open := librados diff mem_store
+LINK-rados/test_sweep := librados diff mem_store
 # The store on RADOS once more, with a further field of records.
 ifneq ($(RADOS),)
 ROWOBJ := $(patsubst src/%.c,$(O)/row/src/%.o,$(filter-out src/rados/io/helper.c,$(wildcard src/rados/*.c src/rados/*/*.c)))
