@@ -111,12 +111,11 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 		extent_free(st);
 		return -ENOMEM;
 	}
-	if (!conf->disks.quotas && quota_book_new(1, &st->quotas) < 0) {
+	if (quota_book_new(1, &st->quotas) < 0) {
 		extent_free(st);
 		return -ENOMEM;
 	}
-	st->base.quotas = st->vol->quotas = conf->disks.quotas ? conf->disks.quotas : st->quotas;
-	st->vol->counter = conf->disks.counter;
+	st->base.quotas = st->vol->quotas = st->quotas;
 	st->vol->disk.watch = conf->disks.watch;
 	st->vol->disk.is_examined = conf->disks.is_examined;
 	st->vol->mover.rate = conf->disks.pack_rate;

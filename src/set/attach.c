@@ -80,8 +80,6 @@ set_on_failed(struct store_watch *w)
 	set_table_failed(s);
 	/* The ports are woken even if no bucket has two copies: an operation that waits for a copy may belong
 	 * to a bucket that was removed. */
-	if (set_can_pair(s)) {
-		set_keep(s);
-		set_wake_ports(s, on_wake);
-	}
+	set_keep(s);
+	set_wake_ports(s, on_wake);
 }

@@ -26,7 +26,7 @@ set_look_bucket(struct store_port *sp, const struct store_look *l, struct store_
 	struct set_port *p = set_port(sp);
 	int head = set_head(p->set), r = port_engine(p, head)->ops->look(port_engine(p, head), l, op);
 
-	check(r != 0 || l->kind == LOOK_BUCKET);
+	check(r != 0);
 	if (r > 0 && l->kind == LOOK_BUCKET_ATTRS)
 		st->version = attrs_version(st->version, head);
 	return r;
@@ -91,7 +91,7 @@ static void
 bound(struct change *c)
 {
 	const struct set *s = c->port->set;
-	struct quota_book *book = s->quotas;
+	struct quota_book *book = s->base.quotas;
 	struct quota_row *row;
 
 	quota_lock(book);

@@ -115,6 +115,7 @@ static void
 forget_use(struct change *c)
 {
 	struct set *s = c->port->set;
+	struct quota_book *book = s->base.quotas;
 	struct quota_row *row;
 	int counter;
 
@@ -122,11 +123,11 @@ forget_use(struct change *c)
 		if (set_is_in(s, i))
 			continue;
 		counter = s->counter[i];
-		quota_lock(s->quotas);
-		row = quota_find(s->quotas, counter, c->name, c->len);
+		quota_lock(book);
+		row = quota_find(book, counter, c->name, c->len);
 		if (row && quota_version(row, counter))
-			quota_gone(s->quotas, counter, row);
-		quota_unlock(s->quotas);
+			quota_gone(book, counter, row);
+		quota_unlock(book);
 	}
 }
 

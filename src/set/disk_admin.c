@@ -60,11 +60,6 @@ is_busy(struct set *s)
 static int
 may_begin(struct set *s, char *said, size_t len)
 {
-	struct mover *m = s->mover;
-
-	if (!m)
-		return disk_say(said, len, -EOPNOTSUPP,
-				"the disks of this store do not come and go while it serves");
 	if (is_busy(s))
 		return disk_say(said, len, -EBUSY,
 				"a disk is being drained or filled already; wait for its end, or cancel it");
@@ -201,8 +196,6 @@ set_change_disks(struct store *st, const struct store_disk_change *c, char *said
 	struct set *s = set_of(st);
 	int r;
 
-	if (!s->mover)
-		return c->kind == DISK_MOVE_RATE ? 0 : may_begin(s, said, len);
 	if (c->kind == DISK_MOVE_RATE) {
 		atomic_store(&s->mover->rate, c->rate);
 		return 0;
@@ -223,9 +216,6 @@ set_move_info(const struct store *st, struct store_move_info *ret_info)
 	struct mover *m = set_of(st)->mover;
 	uint64_t ran, until, now;
 
-	*ret_info = (struct store_move_info){ .is_running = false };
-	if (!m)
-		return;
 	pthread_mutex_lock(&m->lock);
 	*ret_info = m->info;
 	until = m->waits_until_ns;
@@ -255,9 +245,6 @@ set_heal_info(const struct set *s, struct store_move_info *ret_info)
 	struct mover *m = s->mover;
 	uint64_t of_slots = 0;
 
-	*ret_info = (struct store_move_info){ .is_running = false };
-	if (!m)
-		return 0;
 	pthread_mutex_lock(&m->lock);
 	*ret_info = m->info;
 	if (m->job == JOB_HEAL)
@@ -274,8 +261,6 @@ set_move_work(const struct set *s)
 	struct mover *m = s->mover;
 	const char *work = NULL;
 
-	if (!m)
-		return NULL;
 	pthread_mutex_lock(&m->lock);
 	if (m->job != JOB_NONE || m->heal_wanted)
 		work = m->job == JOB_NONE || m->job == JOB_HEAL ? "resync" : "moves";
@@ -293,8 +278,6 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	bool heals;
 	int r;
 
-	if (!s->map.has_table || !s->conf.disks.engine->member->send)
-		return 0;
 	/* posix_memalign() is used because struct mover contains a mailbox, which is aligned to a cache
 	 * line. */
 	m = posix_memalign(&mem, _Alignof(struct mover), sizeof *m) == 0 ? memset(mem, 0, sizeof *m) : NULL;

@@ -89,7 +89,7 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 	/* The index of the new disk uses memory in addition to the limit of the other engines. The next start
 	 * divides the limit among all engines again. */
 	m->index_bytes = set_share_of(s->conf.disks.index_bytes, id.size_bytes, total + id.size_bytes);
-	r = ops->recover(st, &none, m->index_bytes, s->quotas, set_engines(s), &start_no, m->said,
+	r = ops->recover(st, &none, m->index_bytes, s->base.quotas, set_engines(s), &start_no, m->said,
 			 sizeof m->said);
 	if (r == 0 && start_no > s->map.start_no)
 		r = disk_say(m->said, sizeof m->said, -EINVAL,
@@ -170,7 +170,7 @@ move_add(struct mover *m)
 	c.disks.nr = 1;
 	c.disks.beside = engine;
 	c.disks.index_bytes /= (uint64_t)engine + 1;
-	r = quota_book_grow(s->quotas, engine + 1);
+	r = quota_book_grow(s->base.quotas, engine + 1);
 	if (r == 0)
 		r = make_disk(m, &c, number, uuid);
 	if (r == 0)

@@ -67,8 +67,7 @@ begin_table(struct set *s, uint64_t in)
 	m->table.in = 0;
 	for (int i = 0; i < set_engines(s); i++)
 		m->table.in |= in >> i & 1 ? (uint64_t)1 << set_number(s, i) : 0;
-	if (set_can_pair(s))
-		table_lose(&m->table, m->table.in);
+	table_lose(&m->table, m->table.in);
 	m->begun = in;
 	m->unwritten = RULE_TABLE_ALL ? in : in & -in;
 	for (int i = 0; i < set_engines(s); i++) {
@@ -212,10 +211,10 @@ set_table_failed(struct set *s)
 	struct set_map *m = &s->map;
 
 	pthread_mutex_lock(&m->lock);
-	if (m->has_table && !m->is_changing) {
+	if (m->serves && !m->is_changing) {
 		m->is_changing = true;
 		pass_turn(s);
-	} else if (m->has_table) {
+	} else if (m->serves) {
 		struct set_turn *t = m->holder;
 
 		look(s);
@@ -240,7 +239,7 @@ on_written(struct store_table_write *w, int result)
 
 	pthread_mutex_lock(&m->lock);
 	m->unwritten &= ~((uint64_t)1 << wr->engine);
-	if (m->has_table)
+	if (m->serves)
 		look(s);
 	pthread_mutex_unlock(&m->lock);
 }
@@ -445,16 +444,15 @@ set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no)
 {
 	struct set_map *m = &s->map;
 
-	check(!m->has_table && !m->is_changing && set_engines(s) > 0);
+	check(!m->serves && !m->is_changing && set_engines(s) > 0);
 	pthread_mutex_lock(&m->lock);
 	m->all_next = UINT64_MAX >> (STORE_SET_MAX - set_engines(s));
 	set_publish_in(s, m->all_next, m->all_next);
 	m->begun = m->all_next;
 	for (int i = 0; i < STORE_SET_MAX; i++)
 		m->write[i] = (struct set_table_write){ .w.done = on_written, .set = s, .engine = i };
-	m->has_table = t != NULL;
-	if (t)
-		m->table = *t;
+	m->serves = true;
+	m->table = *t;
 	m->start_no = start_no;
 	/* A disk may have failed already. The lock is marked as taken, so that pass_turn() either writes a
 	 * map without the failed disk or releases the lock. */
@@ -469,6 +467,6 @@ set_table_end(struct set *s)
 	struct set_map *m = &s->map;
 
 	pthread_mutex_lock(&m->lock);
-	m->has_table = false;
+	m->serves = false;
 	pthread_mutex_unlock(&m->lock);
 }

@@ -45,7 +45,7 @@ struct set_map {
 	/* owner of the map change lock, while the owner waits until a map is written; &the_set: the set itself
 	 * waits for the write; NULL: neither waits */
 	struct set_turn *settling;
-	bool has_table;          /* true: the set has a map and serves */
+	bool serves;             /* true: the set has a map, and its engines are not stopped */
 	struct disk_table table; /* newest map, written to the disks or being written */
 	/* The map before the change in progress. needs: bitmap of the engines that the change needs; if one
 	 * of them fails, the map in `before` is restored. */
@@ -77,8 +77,8 @@ struct set_map {
 
 /* ---- life ---- */
 
-/* Begins the service with all engines and their map t (NULL: the engines store no map). start_no: number of
- * this start. Called once, before the first port is attached. */
+/* Begins the service with all engines and their map t. start_no: number of this start. Called once, before the
+ * first port is attached. */
 void set_table_begin(struct set *s, const struct disk_table *t, uint64_t start_no);
 /* Handles the failure of an engine: begins to write a map without the engine, or notifies the owner of the
  * map change lock through on_alarm(). */

@@ -24,7 +24,7 @@ set_members_begin(struct set *s, const struct set_found *f)
 	atomic_store(&m->drained, f->drained);
 	atomic_store(&m->engine_nr, f->nr);
 	atomic_store(&s->base.unit_nr, f->member_nr);
-	atomic_store(&m->can_fail, true);
+	atomic_store(&m->serves, true);
 }
 
 void
@@ -32,7 +32,7 @@ set_members_end(struct set *s)
 {
 	struct set_members *m = &s->members;
 
-	atomic_store(&m->can_fail, false);
+	atomic_store(&m->serves, false);
 	for (int i = 0; i < m->engine_nr; i++)
 		store_stop(m->engine[i]);
 }
@@ -57,10 +57,7 @@ set_engine(const struct set *s, int engine)
 const struct store_member_ops *
 set_engine_ops(const struct set *s, int engine)
 {
-	const struct store_member_ops *ops = set_engine(s, engine)->ops->member;
-
-	check(ops);
-	return ops;
+	return set_engine(s, engine)->ops->member;
 }
 
 int
@@ -95,7 +92,7 @@ set_has_failed(const struct set *s, int engine)
 {
 	const struct store *e = set_engine(s, engine);
 
-	return atomic_load(&s->members.can_fail) && e->ops->member->has_failed(e);
+	return atomic_load(&s->members.serves) && e->ops->member->has_failed(e);
 }
 
 /* ---- units ---- */
@@ -129,8 +126,7 @@ set_add_unit(struct set *s, int engine, const uint8_t *uuid)
 		check(m->unit[i].engine != engine);
 	m->unit[at].engine = (uint8_t)engine;
 	m->unit[at].number = m->number[engine];
-	if (uuid)
-		uuid_write(m->unit[at].uuid, uuid);
+	uuid_write(m->unit[at].uuid, uuid);
 	atomic_store(&s->base.unit_nr, at + 1);
 	pthread_mutex_unlock(&m->lock);
 }

@@ -27,14 +27,12 @@ struct set_members {
 	_Atomic uint64_t drained; /* bitmap of units that were drained since the start */
 	int missing_nr;           /* number of units that were missing at the start */
 	uint8_t store_uuid[UUID_BYTES];
-	/* true: set_has_failed() asks the engines; false: they have no member functions, or the set ends */
-	_Atomic bool can_fail;
+	_Atomic bool serves; /* true: set_has_failed() asks the engines; false: the set ends */
 };
 
 /* ---- life ---- */
 
-/* Takes over the disks that a start has found. All their engines have member functions. Called once, before
- * the first port is attached. */
+/* Takes over the disks that a start has found. Called once, before the first port is attached. */
 void set_members_begin(struct set *s, const struct set_found *f);
 /* Ends the set: set_has_failed() calls no engine from now on, and all engines are stopped. */
 void set_members_end(struct set *s);
@@ -59,8 +57,7 @@ bool set_has_failed(const struct set *s, int engine);
 /* Returns the number of disks of the store, including disks drained since the start. */
 int set_units(const struct set *s);
 const struct set_member *set_unit(const struct set *s, int unit);
-/* Adds the disk of an engine to the units. uuid: UUID of the disk; NULL: the engines store no map, so the
- * disk has no UUID. */
+/* Adds the disk of an engine, which has this UUID, to the units. */
 void set_add_unit(struct set *s, int engine, const uint8_t *uuid);
 /* Returns true if the disk was drained, and no longer belongs to the store. */
 bool set_is_drained(const struct set *s, int unit);

@@ -392,7 +392,7 @@ set_heal(struct set *s)
 {
 	struct mover *m = s->mover;
 
-	if (!m || s->conf.disks.moves_wait)
+	if (s->conf.disks.moves_wait)
 		return;
 	pthread_mutex_lock(&m->lock);
 	m->heal_wanted = true;

@@ -55,7 +55,7 @@ tell(struct mover *m, struct store_port *p, enum store_slots_act act)
 static void
 set_seconds(struct mover *m, const uint8_t *was, int engine)
 {
-	for (int i = 0; i < STORE_SLOT_NR && set_can_pair(m->set); i++) {
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
 			set_assign(m->set, table_place((unsigned)i, true), SET_SECONDARY,
 				   was ? was[i] : (uint8_t)engine);
@@ -97,7 +97,7 @@ write_homes(struct mover *m, int from, int to)
 			table_move(next, i, set_number(s, to));
 		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
 			move_change_pair(next, m->kind, i, set_number(s, to));
-		was[i] = set_can_pair(s) ? set_secondary_at(s, table_place((unsigned)i, true)) : SET_NOWHERE;
+		was[i] = (uint8_t)set_secondary_at(s, table_place((unsigned)i, true));
 	}
 	if (m->kind == MOVE_SECOND && RULE_BOTH_TABLES)
 		set_seconds(m, NULL, to);
@@ -282,7 +282,7 @@ move_slots(struct mover *m, int from, int to)
 bool
 set_removes_foreign(const struct set *s)
 {
-	return s->mover && atomic_load(&s->mover->cleans);
+	return atomic_load(&s->mover->cleans);
 }
 
 /* Notes that foreign records are being removed, and copies the newest map to m->next. Both happen under the

@@ -11,7 +11,7 @@ void
 set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t engine[STORE_DISKS_MAX],
 		   bool is_used)
 {
-	check(set_can_pair(s) && !set_uses_pairs(s));
+	check(!set_uses_pairs(s));
 	atomic_store(&s->replicas.is_used, is_used);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		uint8_t second = t->second[i] == TABLE_NO_DISK ? SET_NOWHERE : engine[t->second[i]];
@@ -26,12 +26,6 @@ set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t engi
 /* ---- buckets with two copies ---- */
 
 bool
-set_can_pair(const struct set *s)
-{
-	return s->replicas.can_pair;
-}
-
-bool
 set_uses_pairs(const struct set *s)
 {
 	return atomic_load(&s->replicas.is_used);
@@ -42,9 +36,7 @@ set_has_pairs(const struct set *s)
 {
 	const struct set_replicas *r = &s->replicas;
 
-	/* Without a map there are no pairs to wait for, so the result is true. */
-	return !r->can_pair ||
-	       (atomic_load(&r->is_used) && atomic_load(&r->paired) == atomic_load(&r->paired_kept));
+	return atomic_load(&r->is_used) && atomic_load(&r->paired) == atomic_load(&r->paired_kept);
 }
 
 void
@@ -52,7 +44,6 @@ set_begin_pairs(struct set *s)
 {
 	struct set_replicas *r = &s->replicas;
 
-	check(r->can_pair);
 	if (!atomic_load(&r->is_used))
 		atomic_fetch_add(&r->paired, 1);
 	atomic_store(&r->is_used, true);
@@ -61,14 +52,13 @@ set_begin_pairs(struct set *s)
 void
 set_note_pairs_answer(struct set *s)
 {
-	check(set_can_pair(s));
 	atomic_store(&s->replicas.paired_kept, atomic_load(&s->replicas.paired));
 }
 
 void
 set_end_pairs(struct set *s)
 {
-	check(set_can_pair(s));
+	check(set_uses_pairs(s));
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		set_assign(s, table_place((unsigned)i, true), SET_SECONDARY, SET_NOWHERE);
 	atomic_store(&s->replicas.is_used, false);
@@ -98,14 +88,13 @@ set_has_two(struct store_port *sp, const struct store_key *k, struct store_key *
 struct set_holds *
 set_key_locks(struct set *s)
 {
-	check(set_can_pair(s));
 	return &s->replicas.locks;
 }
 
 void
 set_begin_doubt(struct set *s, unsigned slot)
 {
-	check(set_can_pair(s) && slot < STORE_SLOT_NR);
+	check(slot < STORE_SLOT_NR);
 	atomic_fetch_add(&s->replicas.in_doubt[slot], 1);
 }
 
@@ -114,7 +103,7 @@ set_end_doubt(struct set *s, unsigned slot)
 {
 	uint32_t before;
 
-	check(set_can_pair(s) && slot < STORE_SLOT_NR);
+	check(slot < STORE_SLOT_NR);
 	before = atomic_fetch_sub(&s->replicas.in_doubt[slot], 1);
 	check(before);
 }
@@ -122,7 +111,7 @@ set_end_doubt(struct set *s, unsigned slot)
 unsigned
 set_in_doubt(const struct set *s, unsigned slot)
 {
-	check(set_can_pair(s) && slot < STORE_SLOT_NR);
+	check(slot < STORE_SLOT_NR);
 	return atomic_load(&s->replicas.in_doubt[slot]);
 }
 
@@ -145,7 +134,7 @@ set_away_ns(const struct set *s, int number)
 {
 	uint64_t since, now = run_ns();
 
-	check(set_can_pair(s) && number >= 0 && number < STORE_DISKS_MAX);
+	check(number >= 0 && number < STORE_DISKS_MAX);
 	since = atomic_load(&s->replicas.away_since_ns[number]);
 	return !since ? 0 : now > since ? now - since : 1;
 }
@@ -155,7 +144,7 @@ set_miss(struct set *s, unsigned place)
 {
 	struct set_replicas *r = &s->replicas;
 
-	check(r->can_pair && place >= STORE_SLOT_NR && place < STORE_PLACE_NR);
+	check(place >= STORE_SLOT_NR && place < STORE_PLACE_NR);
 	set_count(s, COUNT_MISSED);
 	pthread_mutex_lock(&r->lock);
 	slots_add(&r->missed, place);
@@ -169,7 +158,6 @@ set_take_missed(struct set *s, struct store_slots *ret_places)
 	struct set_replicas *r = &s->replicas;
 	bool any;
 
-	check(r->can_pair);
 	pthread_mutex_lock(&r->lock);
 	any = r->has_missed;
 	*ret_places = r->missed;
@@ -185,7 +173,6 @@ set_has_miss(struct set *s)
 	struct set_replicas *r = &s->replicas;
 	bool has;
 
-	check(r->can_pair);
 	pthread_mutex_lock(&r->lock);
 	has = r->has_missed;
 	pthread_mutex_unlock(&r->lock);
@@ -195,13 +182,13 @@ set_has_miss(struct set *s)
 void
 set_count(struct set *s, enum set_counter what)
 {
-	check(set_can_pair(s) && what < COUNT_NR);
+	check(what < COUNT_NR);
 	atomic_fetch_add(&s->replicas.count[what], 1);
 }
 
 uint64_t
 set_counted(const struct set *s, enum set_counter what)
 {
-	check(set_can_pair(s) && what < COUNT_NR);
+	check(what < COUNT_NR);
 	return atomic_load(&s->replicas.count[what]);
 }

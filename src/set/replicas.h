@@ -22,7 +22,6 @@ struct set_port;
 enum set_counter { COUNT_MISSED, COUNT_REPAIRED, COUNT_READ_SECONDARY, COUNT_NR };
 
 struct set_replicas {
-	bool can_pair;          /* true: the engines can copy to each other; otherwise nothing else is used */
 	struct set_holds locks; /* key locks of keys with two copies */
 	_Atomic bool is_used;   /* true: buckets with two copies may exist */
 	/* paired: number of the latest assignment of secondaries (set_begin_pairs()). paired_kept: number of the
@@ -49,8 +48,6 @@ void set_replicas_begin(struct set *s, const struct disk_table *t, const uint8_t
 
 /* ---- buckets with two copies ---- */
 
-/* Returns true if the engines can copy to each other, so that a bucket may have two copies. */
-bool set_can_pair(const struct set *s);
 /* Returns true if buckets with two copies may exist; otherwise no slot has a secondary. */
 bool set_uses_pairs(const struct set *s);
 /* Returns true if slots have secondaries and all primaries answer, so that a bucket with two copies may be

@@ -20,14 +20,7 @@ set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
 	int r = set_check_conf(conf, err, err_len);
 
-	if (r == 0 && (conf->disks.nr > 1 || conf->disks.made) && conf->disks.engine->member)
-		return set_format_disks(conf, force, err, err_len);
-	for (int i = 0; r == 0 && i < conf->disks.nr; i++) {
-		struct store_conf c = set_engine_conf(conf, i);
-
-		r = store_format(&c, force, err, err_len);
-	}
-	return r;
+	return r < 0 ? r : set_format_disks(conf, force, err, err_len);
 }
 
 /* Reports a line of status for each disk, and stops at the first disk that fails. */
@@ -89,7 +82,7 @@ set_stop(struct store *st)
 	set_move_end(s);
 	set_table_end(s);
 	set_members_end(s);
-	quota_book_free(s->quotas);
+	quota_book_free(s->base.quotas);
 	check(list_empty(&s->map.waiting) && list_empty(&s->ports.list));
 	check(!s->recovery.is_keeping && list_empty(&s->recovery.waiting));
 	for (int i = 0; i < STORE_SLOT_NR; i++)
@@ -105,32 +98,7 @@ set_stop(struct store *st)
 	free(s);
 }
 
-/* Starts engines that store no map. The set keeps a new map in memory. */
-static int
-start_plain(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
-{
-	if (quota_book_new(conf->disks.nr, &s->quotas) < 0)
-		return -ENOMEM;
-	for (int i = 0; i < conf->disks.nr; i++) {
-		struct store_conf c = set_engine_conf(conf, i);
-		struct store *engine;
-		int r;
-
-		c.disks.quotas = s->quotas;
-		c.disks.counter = i;
-		r = store_start(&c, &engine, err, err_len);
-		if (r < 0)
-			return r;
-		set_add_engine(s, engine, i);
-		set_add_unit(s, i, NULL);
-	}
-	for (int i = 0; i < STORE_SLOT_NR; i++)
-		set_assign(s, (unsigned)i, SET_PRIMARY, i % conf->disks.nr);
-	set_table_begin(s, NULL, 0);
-	return 0;
-}
-
-/* Starts engines that store a map. */
+/* Starts the engines. */
 static int
 start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
 {
@@ -138,14 +106,12 @@ start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_
 	int r = f ? set_start_disks(conf, f, err, err_len) : -ENOMEM;
 
 	if (r == 0) {
-		s->quotas = f->quotas;
-		s->had_missing = f->missing_nr > 0;
+		s->base.quotas = f->quotas;
 		memcpy(s->counter, f->counter, (size_t)f->nr);
 		set_members_begin(s, f);
 		for (int i = 0; i < STORE_SLOT_NR; i++)
 			set_assign(s, (unsigned)i, SET_PRIMARY, f->engine_of[f->table.home[i]]);
-		if (set_can_pair(s))
-			set_replicas_begin(s, &f->table, f->engine_of, f->has_two);
+		set_replicas_begin(s, &f->table, f->engine_of, f->has_two);
 		set_table_begin(s, &f->table, f->start_no);
 	}
 	free(f);
@@ -171,7 +137,7 @@ say_descriptors(const struct store_conf *conf, int error, char *err, size_t err_
 static bool
 are_without_expiry(const struct set *s)
 {
-	bool are = !s->had_missing;
+	bool are = !set_misses_some(s);
 
 	for (int i = 0; i < set_engines(s); i++)
 		are &= store_had_no_expiry(set_engine(s, i));
@@ -196,9 +162,7 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 		s->counter[i] = (uint8_t)i;
 	s->watch.failed = set_on_failed;
 	init_parts(s);
-	s->replicas.can_pair = conf->disks.engine->member && conf->disks.engine->member->send;
-	r = conf->disks.engine->member ? start_disks(s, &with_watch, err, err_len)
-				       : start_plain(s, &with_watch, err, err_len);
+	r = start_disks(s, &with_watch, err, err_len);
 	if (r == 0)
 		r = set_move_begin(s, err, err_len);
 	if (r == -EMFILE || r == -ENFILE)
@@ -207,7 +171,6 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 		set_stop(&s->base);
 		return r;
 	}
-	s->base.quotas = s->quotas;
 	s->base.can = ~0u;
 	for (int i = 0; i < set_engines(s); i++)
 		s->base.can &= store_can(set_engine(s, i));

@@ -136,7 +136,7 @@ set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 	uint64_t now = clock_ns();
 
 	*ret_info = (struct store_copies_info){ .is_used = false };
-	if (!s->map.has_table || !set_uses_pairs(s))
+	if (!set_uses_pairs(s))
 		return;
 	t = malloc(sizeof *t);
 	if (!t)

@@ -31,15 +31,13 @@ struct set {
 	struct store base;
 	struct store_conf conf;     /* configuration of the engines, without the list of disks */
 	struct set_members members; /* disks and their engines (members.h) */
-	struct quota_book *quotas;  /* quota ledger, in which each engine has a counter */
-	/* index of each engine's counter in the ledger: a start gives the first one to the metadata leader */
+	/* index of each engine's counter in the quota ledger: a start gives the first one to the metadata leader */
 	uint8_t counter[STORE_DISKS_MAX];
-	bool had_missing;               /* true: a disk of the map was missing at the start */
 	struct set_replicas replicas;   /* state of keys with two copies (replicas.h) */
 	struct set_recovery recovery;   /* recovery task (recovery.h) */
 	struct store_watch watch;       /* receiver of the failure notifications of all engines */
 	struct set_ports ports;         /* list of ports, and the barrier (ports.h) */
-	struct mover *mover;            /* rebalancer (rebalance.h); NULL: the engines cannot move slots */
+	struct mover *mover;            /* rebalancer (rebalance.h) */
 	struct set_map map;             /* newest placement map, and the map change lock (map_change.h) */
 	struct set_placement placement; /* placement that requests consult (placement.h) */
 	struct set_buckets buckets;     /* record of bucket changes (buckets.h) */

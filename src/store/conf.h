@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 struct meter_disk;
-struct quota_book;
 struct store_meter; /* store/meter.h */
 struct store_ops;   /* functions of a back end (store/ops.h) */
 struct store_record;
@@ -59,9 +58,7 @@ struct store_disks_conf {
 	uint64_t timeout_ns;
 	const struct store_ops *engine; /* for the set: back end of each of the set's disks */
 	int engines_max;                /* for the set: largest number of engines */
-	struct quota_book *quotas; /* for an engine: quota ledger of the set; NULL: the engine makes one */
-	int counter;               /* index of the engine's counter in quotas */
-	int beside;                /* for an engine: number of the other engines that have ports on the same
+	int beside; /* for an engine: number of the other engines that have ports on the same
 	                            * threads */
 	/* for an engine, for --format in a set: identity of the new disk; NULL: a store of one disk */
 	struct store_birth *birth;

@@ -13,6 +13,8 @@
 
 #include <stdatomic.h>
 
+struct quota_book;
+
 /* The new state of a bucket's gate. */
 enum store_gate {
 	GATE_OPEN,
@@ -389,8 +391,9 @@ struct store_ops {
 	/*
 	 * Looks up an object, a part, an upload or a bucket; implements the functions of store.h that enum
 	 * store_look_kind names. op: first member of the caller's operation; enum store_look_kind also names the
-	 * type of the operation. The caller keeps *l only during the call. -EOPNOTSUPP: the back end does not have the kind; -ENODATA: is_second, and the
-	 * back end has no secondary copies. An engine in a set has the attributes of buckets in memory: LOOK_BUCKET_ATTRS does not wait.
+	 * type of the operation. The caller keeps *l only during the call. -EOPNOTSUPP: the back end does not have
+	 * the kind; -ENODATA: is_second, and the back end has no secondary copies. An engine in a set has its index in
+	 * memory: only LOOK_PARTS may wait.
 	 */
 	int (*look)(struct store_port *p, const struct store_look *l, struct store_op *op);
 	/* Implements store_close(); called only for an object that is open. */

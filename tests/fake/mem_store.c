@@ -332,12 +332,13 @@ mem_job_start(struct job *j)
 {
 	struct mem_store *st = j->port->st;
 	uint32_t at_once = j->kind == MEM_OPEN || j->kind == MEM_LIST ? st->tuning.open_at_once
-			   : j->work == mem_bucket_get_attrs_work && st->tuning.attrs_at_once ? 100
-			   : j->kind == MEM_STAT ? st->tuning.stat_at_once
-						 : st->tuning.other_at_once;
+			   : j->kind == MEM_STAT                      ? st->tuning.stat_at_once
+								      : st->tuning.other_at_once;
 	struct job **link;
 
-	at_once = !st->member ? at_once : j->is_quick ? 100 : 0;
+	/* An engine of a set finishes all look-ups in the start call, and no commit of a PUT. */
+	if (st->member && (j->is_quick || j->is_late || !st->is_tuned))
+		at_once = j->is_quick ? 100 : 0;
 	pthread_mutex_lock(&st->lock);
 	if ((!st->hold || (j->is_quick && st->member)) && rnd(st) % 100 < at_once && do_work(st, j)) {
 		pthread_mutex_unlock(&st->lock);
@@ -414,13 +415,8 @@ mem_store_make(const struct store_conf *conf, const struct store_ops *ops, bool 
 	st->tuning.seed += !st->tuning.seed;
 	st->base.ops = ops;
 	st->ports_max = conf->ports_max;
-	st->quotas = conf->disks.quotas;
-	st->counter = conf->disks.counter;
-	if (!st->quotas) {
-		check(quota_book_new(1, &st->own_quotas) == 0);
-		st->quotas = st->own_quotas;
-	}
-	st->base.quotas = st->quotas;
+	check(quota_book_new(1, &st->own_quotas) == 0);
+	st->base.quotas = st->quotas = st->own_quotas;
 	st->base.can = STORE_CAN_SCRUB | STORE_CAN_DRAIN;
 	st->base.unit_nr = 1;
 	pthread_mutex_init(&st->lock, NULL);
@@ -670,6 +666,7 @@ mem_store_tune(struct store *store, const struct mem_store_tuning *tuning)
 	pthread_mutex_lock(&st->lock);
 	st->tuning = *tuning;
 	st->tuning.seed += !st->tuning.seed;
+	st->is_tuned = true;
 	pthread_mutex_unlock(&st->lock);
 }
 

@@ -17,11 +17,10 @@ struct mem_store_tuning {
 	uint32_t delay_max_us; /* largest delay of a completion; default 200 */
 	uint32_t
 		open_at_once; /* number of 100 opens and listings that finish in the start call; default 50 */
-	uint32_t stat_at_once; /* the same for looks at buckets and uploads; default 50 */
-	bool attrs_at_once; /* all reads of a bucket's attributes finish in the start call, as those of an engine in a set do */
+	uint32_t stat_at_once;  /* the same for looks at buckets and uploads; default 50 */
 	uint32_t other_at_once; /* the same for reads, writes, commits and deletes; default 0 */
 };
-/* Takes effect with the next operation. */
+/* Takes effect with the next operation. Without it an engine of a set finishes nothing but look-ups in the start call. */
 void mem_store_tune(struct store *st, const struct mem_store_tuning *tuning);
 
 /* Sets the limits, at most the constants of store.h. No operation may be in flight. */

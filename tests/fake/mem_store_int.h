@@ -84,10 +84,11 @@ struct mem_store {
 	struct job *jobs; /* in the order of time */
 	struct version **index;
 	struct mem_upload *uploads;
-	struct quota_book *quotas, *own_quotas; /* own: NULL in a set */
+	struct quota_book *quotas, *own_quotas; /* quotas: in a set the ledger of the set */
 	int counter;
 	size_t nr, cap;
 	struct mem_store_tuning tuning;
+	bool is_tuned; /* true: mem_store_tune() was called */
 	struct store_limits limits;
 	uint32_t shares, share; /* store_share(): number of shares, and the own one; 0: all */
 	struct fault fault[MEM_FAULT_NR];
@@ -167,6 +168,7 @@ struct job {
 	bool has_two;                /* true: the key has two copies */
 	bool is_sent, is_repair;     /* true: copies a record of another engine */
 	bool is_quick;               /* true: finishes in the start call */
+	bool is_late;                /* true: does not finish in the start call */
 	bool runs_failed;            /* true: runs on a failed disk, too */
 	bool is_taken;               /* true: the carrier has the PUT */
 	uint64_t came_ns;            /* time of the first attempt; 0: none */

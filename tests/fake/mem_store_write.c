@@ -303,6 +303,7 @@ mem_put_go(struct mem_port *p, struct store_put *put, const struct store_commit 
 		return -EINVAL;
 	j = mem_job_new(p, &put->op, MEM_COMMIT, commit_work);
 	j->finish = commit_finish;
+	j->is_late = true;
 	j->pre = c->pre;
 	j->attrs = c->meta.attrs;
 	j->of = v;

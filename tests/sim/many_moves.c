@@ -664,7 +664,7 @@ look_at_books(const struct set *s)
 	}
 	for (int b = 0; b < BUCKETS; b++) {
 		struct store_quota_info is, twice;
-		int e = quota_look(s->quotas, bucket_name(b), strlen(bucket_name(b)), &is);
+		int e = quota_look(s->base.quotas, bucket_name(b), strlen(bucket_name(b)), &is);
 		int f = quota_look(again, bucket_name(b), strlen(bucket_name(b)), &twice);
 
 		if (e != f)

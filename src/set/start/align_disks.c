@@ -91,7 +91,7 @@ drop_leftovers(struct start *s)
 	for (int i = 0; e == 0 && i < s->nr; i++) {
 		struct store_user *user;
 
-		if (!s->disk[i].st || !s->ops->walk)
+		if (!s->disk[i].st)
 			continue;
 		memset(a, 0, sizeof *a);
 		for (int k = 0; k < STORE_SLOT_NR; k++) {
@@ -207,11 +207,14 @@ drop_damaged(struct start *s, const struct store_slots *damaged)
 int
 start_align_copies(struct start *s)
 {
-	struct aligner *a = RULE_ALIGN_START && s->ops->send && !s->forgotten ? calloc(1, sizeof *a) : NULL;
+	struct aligner *a;
 	int e = 0;
 
+	if (!RULE_ALIGN_START || s->forgotten)
+		return 0;
+	a = calloc(1, sizeof *a);
 	if (!a)
-		return RULE_ALIGN_START && s->ops->send && !s->forgotten ? -ENOMEM : 0;
+		return -ENOMEM;
 	for (int i = 0; e == 0 && i < s->nr; i++) {
 		for (int j = 0; e == 0 && j < s->nr; j++) {
 			struct disk *first = &s->disk[i], *second = &s->disk[j];

@@ -24,9 +24,6 @@ set_check_conf(const struct store_conf *conf, char *err, size_t err_len)
 		return 0;
 	if (conf->disks.nr < 1)
 		snprintf(err, err_len, "no disk is configured");
-	else if (max == 1)
-		snprintf(err, err_len, "%d disks are configured; this version serves one disk per store",
-			 conf->disks.nr);
 	else
 		snprintf(err, err_len, "%d disks are configured; a store may have %d", conf->disks.nr, max);
 	return -EINVAL;

@@ -79,7 +79,7 @@ say_estimate(struct start *s, char *text, size_t len)
 	int lost_one = 0, lost_two = 0;
 
 	text[0] = 0;
-	if (!s->ops->two_use || !recover_all(s))
+	if (!recover_all(s))
 		return;
 	quota_lock(s->quotas);
 	quota_total(s->quotas, &one);
@@ -150,7 +150,7 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	bool forgets = conf->disks.forget_nr > 0;
 	int e = set_check_conf(conf, err, err_len);
 
-	if (e < 0 || !conf->disks.engine->member)
+	if (e < 0)
 		return e;
 	e = start_new(conf, &s, err, err_len);
 	if (e < 0)
@@ -263,7 +263,7 @@ set_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void *c
 	char err[STORE_WHY_BYTES];
 	int refused = set_check_conf(conf, err, sizeof err), looked = refused, r = 0;
 	bool has_more = conf->disks.record && conf->disks.record->nr > conf->disks.nr,
-	     looks = refused == 0 && (conf->disks.nr > 1 || has_more) && conf->disks.engine->member;
+	     looks = refused == 0 && (conf->disks.nr > 1 || has_more);
 
 	for (; refused == 0 && all.nr < conf->disks.nr; all.nr++)
 		all.disk[all.nr] = conf->disks.disk[all.nr];

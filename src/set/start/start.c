@@ -247,8 +247,6 @@ set_forget(const struct store_conf *conf, char *said, size_t said_len)
 	struct start *s;
 	int e;
 
-	if (!conf->disks.engine->member)
-		return -EOPNOTSUPP;
 	e = start_new(conf, &s, said, said_len);
 	if (e < 0)
 		return e;

@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "set/set_int.h"
+#include "tests/fake/mem_disks.h"
 #include "tests/fake/mem_store.h"
 #include "tests/fake/store_loop.h"
 #include "tests/fake/turns.h"
@@ -62,7 +63,7 @@ set_conf(struct store_disk_conf disks[ENGINES_MAX], int engines, int ports)
 	for (int i = 0; i < ENGINES_MAX; i++)
 		disks[i] = (struct store_disk_conf){ .path = paths[i], .size_bytes = 1 << 30 };
 	return (struct store_conf){ .ops = &store_set_ops,
-				    .disks.engine = &mem_store_ops,
+				    .disks.engine = &mem_engine_ops,
 				    .disks.engines_max = ENGINES_MAX,
 				    .disks.disk = disks,
 				    .disks.nr = engines,
@@ -77,13 +78,14 @@ set_begin(int engines, int ports, const struct mem_store_tuning *tuning)
 	char err[128];
 
 	turns_begin(tuning->seed);
+	turns_step = mem_disks_step;
+	mem_disks_begin(tuning->seed);
 	assert_int_equal(store_format(&conf, true, err, sizeof err), 0);
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
 	for (int i = 0; i < engines; i++) {
 		struct mem_store_tuning t = *tuning;
 
 		t.seed += (uint64_t)i;
-		t.attrs_at_once = true;
 		mem_store_tune(engine(i), &t);
 	}
 }
@@ -105,6 +107,7 @@ set_end(void)
 		assert_int_equal(mem_store_put_nr(engine(i)), 0);
 	}
 	store_stop(st);
+	mem_disks_begin(0);
 }
 
 /* ---- blocking operations ---- */

@@ -587,6 +587,7 @@ struct user {
 	pthread_t thread;
 	struct loop l;
 	uint64_t seed;
+	bool is_over;
 };
 
 static bool
@@ -638,6 +639,7 @@ use(void *arg)
 		}
 	}
 	loop_end(&u->l);
+	u->is_over = true;
 	return NULL;
 }
 
@@ -652,10 +654,15 @@ test_many_ports(void **state)
 	loop_begin(&l);
 	for (int i = 0; i < PORTS; i++) {
 		user[i].seed = t.seed + (uint64_t)i * 77 + 1;
+		user[i].is_over = false;
 		assert_int_equal(pthread_create(&user[i].thread, NULL, use, &user[i]), 0);
 	}
-	for (int i = 0; i < PORTS; i++)
+	for (int i = 0; i < PORTS; i++) {
+		/* A port takes part in what the set does by itself. */
+		while (!user[i].is_over)
+			loop_turn(&l);
 		pthread_join(user[i].thread, NULL);
+	}
 	/* nothing half done is left: what the first engine says is true of all */
 	for (int b = 0; b < 2; b++) {
 		const char *bucket = b ? "b" : "c";
@@ -709,33 +716,40 @@ test_detach(void **state)
 
 /* ---- life ---- */
 
-/* with_snapshots: number of engines that have snapshots */
-static int formatted, snapshots, snapshot_result, fsck_nr, with_snapshots;
+/* without_expiry: number of engines that have no object with an expiry */
+static int formatted, snapshots, snapshot_result, fsck_nr, without_expiry;
+static bool refuses_last;
+static struct store_ops odd;
+static struct store_member_ops odd_member;
 
 static int
 odd_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
 	assert_int_equal(conf->disks.nr, 1);
-	formatted++;
-	return 0;
+	formatted += !conf->disks.birth->is_look;
+	return mem_engine_ops.format(conf, force, err, err_len);
 }
 
 static int
-odd_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
+odd_open(const struct store_conf *conf, struct store **ret_store, struct store_member *ret_member, char *err,
+	 size_t err_len)
 {
+	const char *path = conf->disks.disk[0].path;
 	int e;
 
 	assert_int_equal(conf->disks.nr, 1);
 	assert_int_equal(conf->disks.index_bytes, 100);
-	if (strcmp(conf->disks.disk[0].path, "memory-2") == 0) {
-		snprintf(err, err_len, "%s: odd", conf->disks.disk[0].path);
-		return -ENOENT;
+	if (refuses_last && strcmp(path, "memory-2") == 0) {
+		snprintf(err, err_len, "%s: odd", path);
+		memset(ret_member, 0, sizeof *ret_member);
+		return -EACCES;
 	}
-	e = mem_store_ops.start(conf, ret_store, err, err_len);
-	if (e == 0 && atoi(conf->disks.disk[0].path + strlen("memory-")) < with_snapshots) {
-		(*ret_store)->can = STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB;
+	e = mem_engine_ops.member->open(conf, ret_store, ret_member, err, err_len);
+	if (e == 0) {
 		(*ret_store)->ops = conf->ops;
-		(*ret_store)->has_no_expiry = true;
+		if (conf->ops->snapshot)
+			(*ret_store)->can |= STORE_CAN_SNAPSHOT;
+		(*ret_store)->has_no_expiry = atoi(path + strlen("memory-")) < without_expiry;
 	}
 	return e;
 }
@@ -774,82 +788,95 @@ say(void *cookie, const char *line)
 	strcat(strcat(said, line), "\n");
 }
 
+/* What is not started: each engine is asked. */
+static void
+each_engine(struct store_conf *conf)
+{
+	char err[128];
+
+	assert_int_equal(store_format(conf, false, err, sizeof err), 0);
+	assert_int_equal(formatted, 3);
+	refuses_last = true;
+	assert_int_equal(store_start(conf, &st, err, sizeof err), -EACCES);
+	assert_string_equal(err, "memory-2: odd");
+	assert_int_equal(store_fsck(conf, FSCK_LOOK, say, NULL), 1);
+	assert_string_equal(said, "memory-0\nmemory-1\nmemory-2\n");
+	assert_int_equal(store_fsck(conf, FSCK_LOOK, say, NULL), -ENOTRECOVERABLE);
+	refuses_last = false;
+	/* one has one format; then each says what it did, up to the first that fails */
+	assert_int_equal(store_upgrade(&(struct store_conf){ .ops = &mem_store_ops }, err, sizeof err), 0);
+	assert_string_equal(err, "a store on mem has one format");
+	odd.task = odd_task;
+	assert_int_equal(store_upgrade(conf, err, sizeof err), -EIO);
+	assert_string_equal(err, "memory-0: upgraded\nmemory-1: upgraded\nmemory-2: upgraded");
+	assert_int_equal(store_upgrade(conf, err, 20), -EIO);
+	assert_string_equal(err, "memory-0: upgraded\n");
+}
+
+static void
+refusals(struct store_conf *conf)
+{
+	char err[128];
+
+	conf->disks.nr = 0;
+	assert_int_equal(store_start(conf, &st, err, sizeof err), -EINVAL);
+	assert_string_equal(err, "no disk is configured");
+	conf->disks.nr = 3;
+	conf->disks.engines_max = 2;
+	assert_int_equal(store_start(conf, &st, err, sizeof err), -EINVAL);
+	assert_string_equal(err, "3 disks are configured; a store may have 2");
+	assert_int_equal(store_format(conf, true, err, sizeof err), -EINVAL);
+	assert_string_equal(err, "3 disks are configured; a store may have 2");
+	assert_int_equal(store_upgrade(conf, err, sizeof err), -EINVAL);
+	assert_string_equal(err, "3 disks are configured; a store may have 2");
+	said[0] = 0;
+	assert_int_equal(store_fsck(conf, FSCK_LOOK, say, NULL), -EINVAL);
+	assert_string_equal(said, "3 disks are configured; a store may have 2\n");
+	assert_int_equal(formatted, 3);
+}
+
 static void
 test_life(void **state)
 {
-	struct store_ops odd = mem_store_ops;
 	struct store_disk_conf disks[ENGINES_MAX];
 	struct store_conf conf = set_conf(disks, 3, 1);
 	struct store_unit_info info;
 	char err[128];
 
+	turns_begin(1);
+	turns_step = mem_disks_step;
+	mem_disks_begin(1);
+	odd = mem_engine_ops;
+	odd_member = *mem_engine_ops.member;
+	odd.member = &odd_member;
+	odd_member.open = odd_open;
 	odd.format = odd_format;
-	odd.start = odd_start;
 	odd.fsck = odd_fsck;
-	odd.snapshot = odd_snapshot;
 	conf.disks.engine = &odd;
 	conf.disks.index_bytes = 300;
-	assert_int_equal(store_format(&conf, false, err, sizeof err), 0);
-	assert_int_equal(formatted, 3);
-	assert_int_equal(store_start(&conf, &st, err, sizeof err), -ENOENT);
-	assert_string_equal(err, "memory-2: odd");
-	assert_int_equal(store_fsck(&conf, false, say, NULL), 1);
-	assert_string_equal(said, "memory-0\nmemory-1\nmemory-2\n");
-	assert_int_equal(store_fsck(&conf, false, say, NULL), -ENOTRECOVERABLE);
-	/* one has one format; then each says what it did, up to the first that fails */
-	assert_int_equal(store_upgrade(&(struct store_conf){ .ops = &mem_store_ops }, err, sizeof err), 0);
-	assert_string_equal(err, "a store on mem has one format");
-	odd.task = odd_task;
-	assert_int_equal(store_upgrade(&conf, err, sizeof err), -EIO);
-	assert_string_equal(err, "memory-0: upgraded\nmemory-1: upgraded\nmemory-2: upgraded");
-	assert_int_equal(store_upgrade(&conf, err, 20), -EIO);
-	assert_string_equal(err, "memory-0: upgraded\n");
-	conf.disks.nr = 2;
-	conf.disks.index_bytes = 200;
+	each_engine(&conf);
+	for (without_expiry = 2; without_expiry <= 3; without_expiry++) {
+		assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
+		assert_int_equal(store_unit_nr(st), 3);
+		store_unit_info(st, 1, &info);
+		assert_string_equal(info.name, "memory-1");
+		assert_int_equal(store_had_no_expiry(st), without_expiry == 3);
+		/* no engine has snapshots */
+		assert_int_equal(store_snapshot(st), -EOPNOTSUPP);
+		store_stop(st);
+	}
+	odd.snapshot = odd_snapshot;
 	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
-	assert_int_equal(store_unit_nr(st), 2);
-	store_unit_info(st, 1, &info);
-	assert_string_equal(info.name, "memory-1");
-	/* no engine has snapshots; then one; then both */
-	assert_int_equal(store_can(st), STORE_CAN_SCRUB | STORE_CAN_DRAIN);
-	assert_int_equal(store_snapshot(st), -EOPNOTSUPP);
-	store_stop(st);
-	with_snapshots = 1;
-	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
-	assert_int_equal(store_can(st), STORE_CAN_SCRUB);
-	assert_false(store_had_no_expiry(st));
-	assert_int_equal(store_snapshot(st), -EOPNOTSUPP);
-	assert_int_equal(snapshots, 0);
-	store_stop(st);
-	with_snapshots = 2;
-	assert_int_equal(store_start(&conf, &st, err, sizeof err), 0);
-	assert_int_equal(store_can(st), STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB);
-	assert_true(store_had_no_expiry(st));
 	assert_int_equal(store_snapshot(st), 0);
-	assert_int_equal(snapshots, 2);
+	assert_int_equal(snapshots, 3);
 	/* all are asked, and the first one's error is told */
 	snapshots = 0;
 	snapshot_result = -EIO;
 	assert_int_equal(store_snapshot(st), -EIO);
-	assert_int_equal(snapshots, 2);
+	assert_int_equal(snapshots, 3);
 	store_stop(st);
-	/* what is refused */
-	conf.disks.nr = 0;
-	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EINVAL);
-	assert_string_equal(err, "no disk is configured");
-	conf.disks.nr = 3;
-	conf.disks.engines_max = 2;
-	assert_int_equal(store_start(&conf, &st, err, sizeof err), -EINVAL);
-	assert_string_equal(err, "3 disks are configured; a store may have 2");
-	conf.disks.engines_max = 1;
-	assert_int_equal(store_format(&conf, true, err, sizeof err), -EINVAL);
-	assert_string_equal(err, "3 disks are configured; this version serves one disk per store");
-	assert_int_equal(store_upgrade(&conf, err, sizeof err), -EINVAL);
-	assert_string_equal(err, "3 disks are configured; this version serves one disk per store");
-	said[0] = 0;
-	assert_int_equal(store_fsck(&conf, true, say, NULL), -EINVAL);
-	assert_string_equal(said, "3 disks are configured; this version serves one disk per store\n");
-	assert_int_equal(formatted, 3);
+	refusals(&conf);
+	mem_disks_begin(0);
 }
 
 int
