@@ -438,9 +438,7 @@ make_walks(struct core *c)
 
 	if (c->index != 0 || !c->port)
 		return 0;
-	rc = store_can(c->cs->store) & STORE_CAN_SCRUB
-		     ? scrub_new(&se, conf->store.scrub_interval_ns, conf->store.scrub_rate, &c->scrub)
-		     : 0;
+	rc = scrub_new(&se, conf->store.scrub_interval_ns, conf->store.scrub_rate, &c->scrub);
 	if (rc == 0)
 		rc = life_new(&le, conf, &c->life);
 	return rc < 0 ? rc : ttl_new(&te, conf, &c->ttl);

@@ -102,7 +102,6 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 	if (!st)
 		return -ENOMEM;
 	st->base.ops = &extent_ops;
-	st->base.can = STORE_CAN_SNAPSHOT | STORE_CAN_SCRUB | STORE_CAN_FSCK | STORE_CAN_DRAIN;
 	st->base.unit_nr = 1;
 	st->ports_max = conf->ports_max > 0 ? conf->ports_max : 1;
 	st->port = calloc((size_t)st->ports_max, sizeof(struct extent_port *));

@@ -33,20 +33,6 @@ refuse(FILE *out, int status, const char *text)
 
 #define MUTE_MAX_S (365 * 86400ul)
 
-/* Answers for a store that lacks STORE_CAN_can, and returns true: none has to be there yet. */
-static bool
-lacks(struct daemon *d, unsigned can, const char *what, FILE *out)
-{
-	const struct store *st = atomic_load(&d->store);
-	char why[96];
-
-	if (!st || store_can(st) & can)
-		return false;
-	snprintf(why, sizeof why, "a store on %s %s", store_name(st), what);
-	refuse(out, 501, why);
-	return true;
-}
-
 /* NULL, with the answer written: there are no cores to tell. */
 static struct cores *
 serving(struct daemon *d, FILE *out)
@@ -90,8 +76,6 @@ set_drain(struct daemon *d, bool on, FILE *out)
 	struct cores *cores;
 	int r;
 
-	if (lacks(d, STORE_CAN_DRAIN, "cannot be drained", out))
-		return 501;
 	cores = serving(d, out);
 	if (!cores)
 		return 503;
@@ -252,8 +236,6 @@ scrub(void *cookie, const struct admin_args *args, FILE *out)
 	bool stop = action && strcmp(action, "stop") == 0;
 	int r;
 
-	if (lacks(cookie, STORE_CAN_SCRUB, "has no scrub", out))
-		return 501;
 	cores = serving(cookie, out);
 	if (!cores)
 		return 503;
@@ -387,9 +369,12 @@ snapshot(void *cookie, const struct admin_args *args, FILE *out)
 	struct daemon *d = cookie;
 	struct store *st = atomic_load(&d->store);
 	uint64_t before, until = clock_ns() + SNAPSHOT_WAIT_NS;
+	char why[96];
 
-	if (lacks(d, STORE_CAN_SNAPSHOT, "makes no snapshots", out))
-		return 501;
+	if (st && !store_has_snapshots(st)) {
+		snprintf(why, sizeof why, "a store on %s makes no snapshots", store_name(st));
+		return refuse(out, 501, why);
+	}
 	if (!st || !serving(d, out))
 		return 503;
 	before = snapshots_made(st);

@@ -284,7 +284,6 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 		return refuse(err, err_len, -ENOMEM, "no memory");
 	ignore_arguments();
 	st->base.ops = &rados_store_ops;
-	st->base.can = STORE_CAN_SCRUB | STORE_CAN_FSCK | STORE_CAN_DRAIN;
 	st->base.unit_nr = POOL_NR;
 	st->ports_max = conf->ports_max;
 	st->index_shards = rc->index_shards;

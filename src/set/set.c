@@ -171,9 +171,6 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 		set_stop(&s->base);
 		return r;
 	}
-	s->base.can = ~0u;
-	for (int i = 0; i < set_engines(s); i++)
-		s->base.can &= store_can(set_engine(s, i));
 	s->base.has_no_expiry = are_without_expiry(s);
 	*ret_store = &s->base;
 	return r;

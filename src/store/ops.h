@@ -477,7 +477,6 @@ store_unit_add(struct store_unit_info *info, const char *name, uint64_t value, b
 struct store {
 	const struct store_ops *ops;
 	struct quota_book *quotas; /* quota ledger (model/quota.h); NULL: the back end has no quotas */
-	unsigned can;              /* STORE_CAN_... bits: see store_can() */
 	bool has_no_expiry;  /* true: no object has an expiry (struct store_meta) when start() returns */
 	_Atomic int unit_nr; /* number of units; units are only added */
 };

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-unsigned
-store_can(const struct store *st)
+bool
+store_has_snapshots(const struct store *st)
 {
-	return st->can;
+	return st->ops->snapshot != NULL;
 }
 
 bool
@@ -22,7 +22,7 @@ store_had_no_expiry(const struct store *st)
 int
 store_snapshot(struct store *st)
 {
-	return store_can(st) & STORE_CAN_SNAPSHOT ? st->ops->snapshot(st) : -EOPNOTSUPP;
+	return st->ops->snapshot ? st->ops->snapshot(st) : -EOPNOTSUPP;
 }
 
 const char *

@@ -173,16 +173,8 @@ struct store_unit_info {
 	struct store_unit_number number[STORE_UNIT_NUMBERS_MAX];
 };
 
-/* Capabilities of a back end beyond serving. */
-enum {
-	STORE_CAN_SNAPSHOT = 1, /* store_snapshot() is available */
-	STORE_CAN_SCRUB = 2,    /* the scrub can read the objects one by one, to verify them */
-	STORE_CAN_FSCK = 4,     /* store_fsck() is available */
-	/* the daemon can refuse new requests for a while (a drain) without effect on the store */
-	STORE_CAN_DRAIN = 8,
-};
-/* Returns STORE_CAN_... bits. Any thread may call this function. */
-unsigned store_can(const struct store *st);
+/* Returns true if store_snapshot() is available. Any thread may call this function. */
+bool store_has_snapshots(const struct store *st);
 /* Returns true if the format of the store shows that no object had an expiry at the start. Any thread. */
 bool store_had_no_expiry(const struct store *st);
 
@@ -190,7 +182,7 @@ bool store_had_no_expiry(const struct store *st);
  * Starts a snapshot of every working unit, even shortly after the newest snapshot. The next start then reads
  * less of the log. Called by any thread, while a port is attached. The snapshot runs in the background: it
  * has ended when the unit's number "snapshot_runs" is 0 again; the number "snapshots" has then increased,
- * unless the snapshot has failed, which is logged. Returns 0; -EOPNOTSUPP without STORE_CAN_SNAPSHOT; or
+ * unless the snapshot has failed, which is logged. Returns 0; -EOPNOTSUPP: the back end has no snapshots; or
  * another -errno if some units did not start a snapshot.
  */
 int store_snapshot(struct store *st);

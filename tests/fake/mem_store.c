@@ -417,7 +417,6 @@ mem_store_make(const struct store_conf *conf, const struct store_ops *ops, bool 
 	st->ports_max = conf->ports_max;
 	check(quota_book_new(1, &st->own_quotas) == 0);
 	st->base.quotas = st->quotas = st->own_quotas;
-	st->base.can = STORE_CAN_SCRUB | STORE_CAN_DRAIN;
 	st->base.unit_nr = 1;
 	pthread_mutex_init(&st->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -639,6 +638,13 @@ mem_look_up(struct store_port *p, const struct store_look *l, struct store_op *o
 	return mem_job_start(j);
 }
 
+/* Every change is durable already. */
+static int
+mem_snapshot(struct store *store)
+{
+	return 0;
+}
+
 #define MEM_OPS                                                                                              \
 	.name = "mem", .stop = mem_stop, .attach = mem_attach, .share = mem_share, .detach = mem_detach,     \
 	.turn = mem_turn, .look = mem_look_up, .close = mem_close, .read_plan = mem_read_plan,               \
@@ -656,6 +662,7 @@ const struct store_ops mem_engine_ops = {
 	MEM_OPS,
 	.format = mem_engine_format,
 	.start = mem_engine_start,
+	.snapshot = mem_snapshot,
 	.member = &mem_member_ops,
 };
 

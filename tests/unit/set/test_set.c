@@ -747,8 +747,6 @@ odd_open(const struct store_conf *conf, struct store **ret_store, struct store_m
 	e = mem_engine_ops.member->open(conf, ret_store, ret_member, err, err_len);
 	if (e == 0) {
 		(*ret_store)->ops = conf->ops;
-		if (conf->ops->snapshot)
-			(*ret_store)->can |= STORE_CAN_SNAPSHOT;
 		(*ret_store)->has_no_expiry = atoi(path + strlen("memory-")) < without_expiry;
 	}
 	return e;
@@ -852,6 +850,7 @@ test_life(void **state)
 	odd_member.open = odd_open;
 	odd.format = odd_format;
 	odd.fsck = odd_fsck;
+	odd.snapshot = NULL;
 	conf.disks.engine = &odd;
 	conf.disks.index_bytes = 300;
 	each_engine(&conf);

@@ -159,7 +159,7 @@ test_faults(void **state)
 	/* what this back end lacks is said */
 	assert_int_equal(store_snapshot(con.store), -EOPNOTSUPP);
 	assert_string_equal(store_name(con.store), "mem");
-	assert_int_equal(store_can(con.store), STORE_CAN_SCRUB | STORE_CAN_DRAIN);
+	assert_false(store_has_snapshots(con.store));
 	assert_int_equal(store_fsck(&(struct store_conf){ .ops = &mem_store_ops }, false, say, NULL),
 			 -EOPNOTSUPP);
 	assert_string_equal(said, "a store on mem has no fsck");
