@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/refuse.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -61,12 +62,23 @@ static int
 may_begin(struct set *s, char *said, size_t len)
 {
 	if (is_busy(s))
-		return disk_say(said, len, -EBUSY,
-				"a disk is being drained or filled already; wait for its end, or cancel it");
+		return refuse(said, len, -EBUSY,
+			      "a disk is being drained or filled already; wait for its end, or cancel it");
 	if (!disks_all_serve(s))
-		return disk_say(said, len, -EROFS,
-				"a disk is missing or has failed: members change only when all others serve");
+		return refuse(said, len, -EROFS,
+			      "a disk is missing or has failed: members change only when all others serve");
 	return 0;
+}
+
+/* Runs the first step of a job. Returns its answer, with the reason of an error in said. */
+static int
+run_job(struct mover *m, enum mover_job job, char *said, size_t len)
+{
+	int r = move_begin_thread(m, job);
+
+	if (r == 0)
+		r = move_wait_for_answer(m);
+	return r < 0 ? refuse(said, len, r, "%s", m->said[0] ? m->said : strerror(-r)) : 0;
 }
 
 static int
@@ -79,30 +91,29 @@ drain(struct set *s, const char *which, char *said, size_t len)
 	if (r < 0)
 		return r;
 	if (unit == -ENOTUNIQ)
-		return disk_say(
+		return refuse(
 			said, len, unit,
 			"the UUIDs of two disks begin with these digits: give the path or the whole UUID");
 	if (unit < 0)
-		return disk_say(
+		return refuse(
 			said, len, -ENOENT,
 			"no disk has this path, this UUID, or these first digits of it; GET /disks shows the "
 			"disks");
 	if (set_is_drained(s, unit))
-		return disk_say(said, len, -EALREADY, "it is drained already, and may be pulled");
+		return refuse(said, len, -EALREADY, "it is drained already, and may be pulled");
 	if (set_members_change(s))
-		return disk_say(said, len, -EBUSY,
-				"a disk is being drained or filled already; the next start continues it");
+		return refuse(said, len, -EBUSY,
+			      "a disk is being drained or filled already; the next start continues it");
 	if (__builtin_popcountll(set_all(s)) == 1)
-		return disk_say(said, len, -EPERM, "it is the last disk of the store: add another one first");
+		return refuse(said, len, -EPERM, "it is the last disk of the store: add another one first");
 	r = move_check_room(s, set_unit(s, unit)->engine, said, len);
 	if (r < 0)
 		return r;
 	m->unit = unit;
-	r = move_begin_thread(m, JOB_DRAIN);
+	r = run_job(m, JOB_DRAIN, said, len);
 	if (r == 0)
-		r = move_wait_for_answer(m);
-	return r < 0 ? disk_say(said, len, r, "%s", m->said[0] ? m->said : strerror(-r))
-		     : disk_say(said, len, 0, "disk %s is being drained", disk_called(s, unit, name));
+		snprintf(said, len, "disk %s is being drained", disk_called(s, unit, name));
+	return r;
 }
 
 /* Refuses to add a disk that this daemon already uses, or that is a missing member. A drained disk may be
@@ -112,10 +123,9 @@ refuse_member(const struct set *s, const char *path, int unit, char *said, size_
 {
 	char name[DISK_NAME_BYTES];
 
-	return disk_say(said, len, -EEXIST, "%s is disk %s of this store; %s", path,
-			disk_called(s, unit, name),
-			set_is_drained(s, unit) ? "it was drained, and can come again after a restart"
-						: "give the path of another one");
+	return refuse(said, len, -EEXIST, "%s is disk %s of this store; %s", path, disk_called(s, unit, name),
+		      set_is_drained(s, unit) ? "it was drained, and can come again after a restart"
+					      : "give the path of another one");
 }
 
 static int
@@ -132,32 +142,30 @@ add_disk(struct set *s, const struct store_disk_change *c, char *said, size_t le
 	if (unit >= 0 && !disk_has_left(s, unit) && c->disk[0] == '/')
 		return refuse_member(s, c->disk, unit, said, len);
 	if (strlen(c->disk) >= sizeof m->path)
-		return disk_say(said, len, -EINVAL, "the path is too long");
+		return refuse(said, len, -EINVAL, "the path is too long");
 	if (set_engines(s) == STORE_SET_MAX || set_units(s) == STORE_SET_MAX ||
 	    set_engines(s) >= s->conf.disks.engines_max)
 		return set_disks(s) < s->conf.disks.engines_max
-			       ? disk_say(said, len, -EAGAIN,
-					  "a store may have %d disks, and until the restart those count that "
-					  "were "
-					  "drained: "
-					  "take them off store.disks, restart, and add it then",
-					  s->conf.disks.engines_max)
-			       : disk_say(said, len, -EINVAL, "a store may have %d disks",
-					  s->conf.disks.engines_max);
+			       ? refuse(said, len, -EAGAIN,
+					"a store may have %d disks, and until the restart those count that "
+					"were "
+					"drained: "
+					"take them off store.disks, restart, and add it then",
+					s->conf.disks.engines_max)
+			       : refuse(said, len, -EINVAL, "a store may have %d disks",
+					s->conf.disks.engines_max);
 	snprintf(m->path, sizeof m->path, "%s", c->disk);
 	m->size_bytes = c->size_bytes;
 	m->force = c->force;
 	m->joins = c->joins;
 	m->joins_cookie = c->cookie;
-	r = move_begin_thread(m, JOB_ADD);
+	r = run_job(m, JOB_ADD, said, len);
 	if (r == 0)
-		r = move_wait_for_answer(m);
-	return r < 0 ? disk_say(said, len, r, "%s", m->said[0] ? m->said : strerror(-r))
-		     : disk_say(said, len, 0,
-				"disk %s was added, and fills; until the restart its index may take %llu MiB "
-				"besides memory.index",
-				disk_called(s, set_units(s) - 1, name),
-				(unsigned long long)(m->index_bytes >> 20));
+		snprintf(said, len,
+			 "disk %s was added, and fills; until the restart its index may take %llu MiB "
+			 "besides memory.index",
+			 disk_called(s, set_units(s) - 1, name), (unsigned long long)(m->index_bytes >> 20));
+	return r;
 }
 
 static int
@@ -177,16 +185,16 @@ cancel(struct set *s, char *said, size_t len)
 	pthread_mutex_unlock(&m->lock);
 	switch (-r) {
 	case 0:
-		return disk_say(said, len, 0,
-				"cancelled: moved objects stay where they are, remains are removed");
+		snprintf(said, len, "cancelled: moved objects stay where they are, remains are removed");
+		return 0;
 	case ENOENT:
-		return disk_say(said, len, r, "no disk is being drained or filled");
+		return refuse(said, len, r, "no disk is being drained or filled");
 	case EROFS:
-		return disk_say(said, len, r,
-				"nothing moves until the restart, which continues it: a disk has failed, and "
-				"the store is read-only");
+		return refuse(said, len, r,
+			      "nothing moves until the restart, which continues it: a disk has failed, and "
+			      "the store is read-only");
 	default:
-		return disk_say(said, len, r, "not yet, try again: %s", strerror(-r));
+		return refuse(said, len, r, "not yet, try again: %s", strerror(-r));
 	}
 }
 
@@ -284,7 +292,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	r = m ? mailbox_init(&m->mb) : -ENOMEM;
 	if (r < 0) {
 		free(m);
-		return disk_say(err, err_len, r, "nothing to move slots with: %s", strerror(-r));
+		return refuse(err, err_len, r, "nothing to move slots with: %s", strerror(-r));
 	}
 	pthread_mutex_init(&m->job_lock, NULL);
 	pthread_mutex_init(&m->lock, NULL);
@@ -300,7 +308,7 @@ set_move_begin(struct set *s, char *err, size_t err_len)
 	if (set_members_change(s))
 		log_note("continues the move from before the restart");
 	r = move_begin_thread(m, set_members_change(s) || !heals ? JOB_MOVE : JOB_HEAL);
-	return r < 0 ? disk_say(err, err_len, r, "no thread to move slots: %s", strerror(-r)) : 0;
+	return r < 0 ? refuse(err, err_len, r, "no thread to move slots: %s", strerror(-r)) : 0;
 }
 
 void

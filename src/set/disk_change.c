@@ -8,6 +8,7 @@
 #include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/refuse.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
@@ -92,8 +93,8 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 	r = ops->recover(st, &none, m->index_bytes, s->base.quotas, set_engines(s), &start_no, m->said,
 			 sizeof m->said);
 	if (r == 0 && start_no > s->map.start_no)
-		r = disk_say(m->said, sizeof m->said, -EINVAL,
-			     "%s: the disk has seen later starts than this one", m->path);
+		r = refuse(m->said, sizeof m->said, -EINVAL,
+			   "%s: the disk has seen later starts than this one", m->path);
 	if (r == 0)
 		r = ops->begin(st, s->map.start_no, false, m->said, sizeof m->said);
 	if (r == 0)
@@ -118,8 +119,8 @@ attach_all(struct mover *m, struct store *st, int number)
 	set_add_engine(s, st, number);
 	r = move_visit(m);
 	if (r < 0)
-		return disk_say(m->said, sizeof m->said, r, "not every core could use %s: %s", m->path,
-				strerror(-r));
+		return refuse(m->said, sizeof m->said, r, "not every core could use %s: %s", m->path,
+			      strerror(-r));
 	return 0;
 }
 
@@ -147,7 +148,7 @@ enter(struct mover *m, int engine, const uint8_t uuid[UUID_BYTES])
 	table_add(&m->next, set_number(s, engine), uuid);
 	r = move_change_table(m, set_all(s) | bit, bit);
 	if (r < 0)
-		return disk_say(m->said, sizeof m->said, r, "a disk failed while %s was added", m->path);
+		return refuse(m->said, sizeof m->said, r, "a disk failed while %s was added", m->path);
 	set_add_unit(s, engine, uuid);
 	log_note("disk %s is a member of the store now", disk_called(s, set_units(s) - 1, name));
 	return 0;
@@ -164,7 +165,7 @@ move_add(struct mover *m)
 	int engine = set_engines(s), number = free_number(m), r;
 
 	if (number < 0)
-		return disk_say(m->said, sizeof m->said, -EAGAIN, "a disk can be added after a restart");
+		return refuse(m->said, sizeof m->said, -EAGAIN, "a disk can be added after a restart");
 	c.ops = c.disks.engine;
 	c.disks.disk = &disk;
 	c.disks.nr = 1;
@@ -189,7 +190,7 @@ move_add(struct mover *m)
 	if (r < 0)
 		return r;
 	r = disks_all_serve(s) ? enter(m, engine, uuid)
-			       : disk_say(m->said, sizeof m->said, -EROFS, "a disk of the store has failed");
+			       : refuse(m->said, sizeof m->said, -EROFS, "a disk of the store has failed");
 	move_give_turn(m);
 	return r;
 }
@@ -220,15 +221,15 @@ drop_pairs(struct mover *m)
 
 	check(set_uses_pairs(s));
 	if (!disks_all_serve(s))
-		return disk_say(m->said, sizeof m->said, -EROFS,
-				"a disk is missing or has failed: members change only when all others serve");
+		return refuse(m->said, sizeof m->said, -EROFS,
+			      "a disk is missing or has failed: members change only when all others serve");
 	for (int i = 0; r == 0 && i < set_engines(s); i++)
 		r = set_all(s) >> i & 1 ? set_find_two(set_engine(s, i), name) : 0;
 	if (r < 0)
-		return disk_say(m->said, sizeof m->said, r, "cannot list buckets: %s", strerror(-r));
+		return refuse(m->said, sizeof m->said, r, "cannot list buckets: %s", strerror(-r));
 	if (r > 0) {
-		disk_say(m->said, sizeof m->said, -EPERM,
-			 "bucket %s has two copies of each object, which need two disks", name);
+		refuse(m->said, sizeof m->said, -EPERM,
+		       "bucket %s has two copies of each object, which need two disks", name);
 		advice_add(m->said, sizeof m->said, ADVICE_TWO_DISKS_NEEDED,
 			   &(struct advice_values){ .path = name });
 		return -EPERM;

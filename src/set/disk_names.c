@@ -5,7 +5,6 @@
 #include "base/path.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -183,14 +182,4 @@ disks_say_out(const struct set *s, char *text, size_t len)
 	if (nr > 1 && (size_t)at < len)
 		snprintf(text + at, len - (size_t)at, ", and so %s %d more", nr == 2 ? "is" : "are", nr - 1);
 	return nr > 0;
-}
-
-int __attribute__((format(printf, 4, 5))) disk_say(char *said, size_t len, int r, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(said, len, fmt, ap);
-	va_end(ap);
-	return r;
 }

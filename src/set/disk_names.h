@@ -40,7 +40,5 @@ uint64_t disks_serving(const struct set *s);
 /* Writes the name of a disk that is missing or has failed, with the reason. Returns false if there is no such
  * disk. */
 bool disks_say_out(const struct set *s, char *text, size_t len);
-/* Writes a formatted sentence to said, and returns r. */
-int disk_say(char *said, size_t len, int r, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/refuse.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -285,11 +286,11 @@ move_check_room(struct set *s, int engine, char *said, size_t len)
 			continue;
 		disk_look(s, i, &info);
 		if (come[set_number(s, i)] > info.free_bytes - info.free_bytes / 20)
-			r = disk_say(said, len, -ENOSPC,
-				     "there is no room: disk %s would get %llu MiB and has %llu MiB left",
-				     disk_called(s, disk_unit_of(s, i), name),
-				     (unsigned long long)(come[set_number(s, i)] >> 20),
-				     (unsigned long long)(info.free_bytes >> 20));
+			r = refuse(said, len, -ENOSPC,
+				   "there is no room: disk %s would get %llu MiB and has %llu MiB left",
+				   disk_called(s, disk_unit_of(s, i), name),
+				   (unsigned long long)(come[set_number(s, i)] >> 20),
+				   (unsigned long long)(info.free_bytes >> 20));
 	}
 	return r;
 }

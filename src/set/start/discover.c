@@ -7,16 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-int __attribute__((format(printf, 3, 4))) start_refuse(struct start *s, int error, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(s->err, s->err_len, fmt, ap);
-	va_end(ap);
-	return error;
-}
-
 int __attribute__((format(printf, 5, 6)))
 start_refuse_with(struct start *s, int error, enum advice_id advice, const char *path, const char *fmt, ...)
 {

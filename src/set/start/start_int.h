@@ -21,6 +21,7 @@
 #include "set/start/start.h"
 #include "base/advice.h"
 #include "base/disk_name.h"
+#include "base/refuse.h"
 #include "store/record.h"
 
 #include <pthread.h>
@@ -79,7 +80,7 @@ start_count(uint64_t bitmap)
 /* ---- discover.c ---- */
 
 /* Writes the reason for refusing the start to s->err, and returns error. */
-int start_refuse(struct start *s, int error, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+#define start_refuse(s, error, ...) refuse((s)->err, (s)->err_len, error, __VA_ARGS__)
 /* Refuses the start with a reason and the remedies for it. path: the disk to name in the remedies. Returns
  * error. */
 int start_refuse_with(struct start *s, int error, enum advice_id advice, const char *path, const char *fmt,
