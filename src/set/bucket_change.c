@@ -84,7 +84,7 @@ sub_new(struct change *c)
 	return sub;
 }
 
-static void
+void
 change_free(struct change *c)
 {
 	port_unpin(c->port);
@@ -186,6 +186,7 @@ change_new(struct store_port *sp, struct store_op *op, const struct store_change
 		free(c);
 		return NULL;
 	}
+	port_pin(p);
 	return c;
 }
 
@@ -194,7 +195,6 @@ change_begin(struct change *c)
 {
 	if (!c)
 		return -EAGAIN;
-	port_pin(c->port);
 	if (!set_take_turn(c->port->set, &c->turn) || !drive(c, 0))
 		return 0;
 	end(c);

@@ -93,6 +93,7 @@ struct change {
 	/* true: the change has ended, and is freed when the failure notification that is in flight has
 	 * arrived */
 	bool has_ended;
+	struct set_wait paired; /* wait of a creation until all slots have secondaries */
 	struct sub *sub;
 };
 
@@ -107,9 +108,11 @@ int change_before(const struct change *c, int at);
 bool change_is_lost(const struct change *c);
 /* Ends the change with `result`, and returns 0. */
 int change_is_done(struct change *c, int result);
-/* Allocates a change of a bucket. Returns NULL if there is no memory. */
+/* Allocates a change of a bucket, and pins the port. Returns NULL if there is no memory. */
 struct change *change_new(struct store_port *sp, struct store_op *op, const struct store_change *sc,
 			  int (*next)(struct change *, int));
+/* Frees a change that has not begun or has ended, and unpins the port. */
+void change_free(struct change *c);
 /* Takes the map change lock and begins the change. Returns 1 if the change has ended with its result in
  * op->result; 0: op->done() follows; -EAGAIN: c is NULL. */
 int change_begin(struct change *c);

@@ -221,55 +221,23 @@ create_over(struct change *c, int r)
 	return started;
 }
 
-/* A creation that waits until all slots have secondaries, and all primaries answer. */
-struct first_pair {
-	struct set_wait wait;
-	struct set_port *port;
-	struct store_op *op;        /* operation of the caller */
-	struct store_change change; /* the creation, with its own copy of the name */
-	char name[STORE_BUCKET_MAX];
-};
-
+/* Begins a creation that has waited until all slots have secondaries. */
 static void
 on_paired(struct msg *m)
 {
-	struct first_pair *f = container_of(m, struct first_pair, wait.msg);
-	struct set *s = f->port->set;
-	struct store_op *op = f->op;
-	int not_paired = atomic_load(&s->recovery.not_paired), r;
+	struct change *c = container_of(m, struct change, paired.msg);
+	struct set *s = c->port->set;
+	struct store_op *op = c->op;
+	int not_paired = atomic_load(&s->recovery.not_paired);
 
-	if (set_has_pairs(s))
-		r = set_bucket_create(&f->port->base, &f->change, op);
-	else
-		r = set_is_read_only(s) ? -EROFS : not_paired ? not_paired : -EAGAIN;
-	port_unpin(f->port);
-	free(f);
-	if (r == 0)
-		return;
-	if (r < 0)
-		op->result = r;
+	if (set_has_pairs(s)) {
+		if (change_begin(c) == 0)
+			return;
+	} else {
+		op->result = set_is_read_only(s) ? -EROFS : not_paired ? not_paired : -EAGAIN;
+		change_free(c);
+	}
 	op->done(op);
-}
-
-/* Lets the recovery task assign secondaries to all slots, and then makes the bucket. In slots of a missing disk
- * the map may name another primary than before; the bucket is made only after this primary answers for the
- * slots. */
-static int
-pair_first(struct set_port *p, const struct store_change *sc, struct store_op *op)
-{
-	struct first_pair *f = calloc(1, sizeof *f);
-
-	if (!f)
-		return -EAGAIN;
-	op->port = &p->base;
-	f->port = p;
-	f->op = op;
-	f->change = *sc;
-	f->change.key.bucket = memcpy(f->name, sc->key.bucket, sc->key.bucket_len);
-	f->wait = (struct set_wait){ .mb = p->mb, .go = on_paired, .pairs = true };
-	port_pin(p);
-	set_wait_kept(p->set, &f->wait);
-	return 0;
 }
 
 int
@@ -282,13 +250,17 @@ set_bucket_create(struct store_port *sp, const struct store_change *sc, struct s
 
 	if (copies > 1 && set_disks(s) < 2)
 		return -EDOM;
-	if (copies > 1 && !set_has_pairs(s))
-		return pair_first(p, sc, op);
 	c = change_new(sp, op, sc, create_over);
 	if (c) {
 		c->copies = copies;
 		c->is_wanted = sc->copies != 0;
 		c->ctime_ns = change_birth_time(s);
 	}
-	return change_begin(c);
+	if (!c || copies == 1 || set_has_pairs(s))
+		return change_begin(c);
+	/* The recovery task first assigns secondaries to all slots. In slots of a missing disk the map may then
+	 * name another primary than before; the bucket is made only after this primary answers for the slots. */
+	c->paired = (struct set_wait){ .mb = p->mb, .go = on_paired, .pairs = true };
+	set_wait_kept(s, &c->paired);
+	return 0;
 }
