@@ -226,6 +226,7 @@ set_move_info(const struct store *st, struct store_move_info *ret_info)
 
 	pthread_mutex_lock(&m->lock);
 	*ret_info = m->info;
+	ret_info->is_heal = m->job == JOB_HEAL;
 	until = m->waits_until_ns;
 	pthread_mutex_unlock(&m->lock);
 	now = clock_ns();
@@ -245,22 +246,6 @@ set_move_info(const struct store *st, struct store_move_info *ret_info)
 		ret_info->left_ns =
 			(uint64_t)((double)ran * (double)(ret_info->bytes_total - ret_info->bytes_done) /
 				   (double)ret_info->bytes_done);
-}
-
-uint64_t
-set_heal_info(const struct set *s, struct store_move_info *ret_info)
-{
-	struct mover *m = s->mover;
-	uint64_t of_slots = 0;
-
-	pthread_mutex_lock(&m->lock);
-	*ret_info = m->info;
-	if (m->job == JOB_HEAL)
-		of_slots = m->bytes_of_slots;
-	else
-		ret_info->bytes_done = 0;
-	pthread_mutex_unlock(&m->lock);
-	return of_slots;
 }
 
 const char *

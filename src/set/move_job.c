@@ -154,7 +154,7 @@ note_slots(struct mover *m, int r)
 			m->stuck.bit[i] |= m->slots.bit[i];
 	}
 	pthread_mutex_lock(&m->lock);
-	m->bytes_of_slots = 0;
+	m->info.slot_bytes = 0;
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -287,7 +287,7 @@ thread_main(void *arg)
 		m->heal_wanted |= m->job == JOB_HEAL && atomic_load(&m->yields);
 		again = m->heal_wanted && !atomic_load(&m->stop) && !atomic_load(&m->yields);
 		m->job = again ? JOB_HEAL : JOB_NONE;
-		m->info = (struct store_move_info){ .rate = m->info.rate, .is_running = again };
+		m->info = (struct store_move_info){ .is_running = again };
 		m->waits_until_ns = 0;
 		atomic_store(&m->is_over, !again);
 		pthread_mutex_unlock(&m->lock);

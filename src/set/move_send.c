@@ -109,7 +109,7 @@ send_over(struct move_send *ms, int result)
 	sn->sending--;
 	pthread_mutex_lock(&m->lock);
 	m->info.bytes_done += ms->s.bytes;
-	m->bytes_of_slots += ms->s.bytes;
+	m->info.slot_bytes += ms->s.bytes;
 	m->info.keys += ms->to != NULL && ms->s.changes > 0;
 	pthread_mutex_unlock(&m->lock);
 	if (result >= 0)

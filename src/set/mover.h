@@ -92,7 +92,7 @@ struct mover {
 	_Atomic bool cleans;   /* true: foreign records are being removed (move_clean()) */
 	_Atomic uint64_t rate; /* limit of the bytes that moves read in a second; 0: no limit */
 
-	/* Protects the requests and answers of callers: the fields from here to bytes_of_slots. */
+	/* Protects the requests and answers of callers: the fields from here to waits_until_ns. */
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	enum mover_job job;
@@ -117,7 +117,6 @@ struct mover {
 	struct store_move_info info;
 	/* time of clock_ns() at which the wait for an away disk ends; 0: no wait, or the time is unknown */
 	uint64_t waits_until_ns;
-	uint64_t bytes_of_slots; /* share of info.bytes_done that belongs to the slots being moved */
 
 	/* The fields from here on are private to the thread of the rebalancer, except `changed`. */
 	/* access of this thread to the store; NULL: the thread has none at present */

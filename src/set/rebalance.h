@@ -29,9 +29,6 @@ bool set_pairs_wait(const struct set *s, const struct disk_table *t);
 /* Returns true if the rebalancer removes foreign records according to an earlier map. The caller holds the map
  * change lock. */
 bool set_removes_foreign(const struct set *s);
-/* Reports the progress of the resynchronisation. Returns the share of bytes_done that belongs to the slots in
- * progress. */
-uint64_t set_heal_info(const struct set *s, struct store_move_info *ret_info);
 /* Returns the name of the work that is in progress or requested; NULL: the rebalancer has no work. */
 const char *set_move_work(const struct set *s);
 

@@ -90,16 +90,19 @@ look_at_healing(struct look *l, uint64_t now)
 {
 	struct store_copies_info *info = l->info;
 	struct store_move_info move;
-	uint64_t ran, left = l->heal_bytes, copied = set_heal_info(l->s, &move);
+	uint64_t ran, left = l->heal_bytes;
 
 	if (!l->heals)
 		return;
+	set_move_info(&l->s->base, &move);
+	if (!move.is_heal)
+		move.bytes_done = move.slot_bytes = 0;
 	memcpy(info->trouble, move.trouble, sizeof info->trouble);
 	info->is_healing = move.is_running && !move.trouble[0];
 	info->heal_bytes_done = move.bytes_done;
 	/* The bytes of a slot count as left until the whole slot is copied; therefore the copied part is
 	 * subtracted. */
-	left -= copied < left ? copied : left;
+	left -= move.slot_bytes < left ? move.slot_bytes : left;
 	info->heal_bytes_total = move.bytes_done + left;
 	ran = now - move.began_ns;
 	if (move.began_ns && move.bytes_done && ran)

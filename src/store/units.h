@@ -52,15 +52,16 @@ int store_change_disks(struct store *st, const struct store_disk_change *c, char
 #define STORE_TROUBLE_BYTES 256
 struct store_move_info {
 	bool is_running;
+	bool is_heal; /* true: the move is a resynchronisation of copies, and no disk joins or leaves */
 	/* draining: bitmap of the units that are being drained; filling: bitmap of the units that receive
 	 * slots */
 	uint64_t draining, filling;
 	uint64_t slots_done, slots_total;
 	uint64_t bytes_done, bytes_total; /* number of bytes moved so far; estimated total */
+	uint64_t slot_bytes;              /* share of bytes_done that belongs to the slots being moved */
 	uint64_t keys;                    /* number of keys copied */
 	uint64_t began_ns;                /* time of clock_ns() at which the move began */
 	uint64_t left_ns;                 /* estimated remaining time in ns; 0: not known */
-	uint64_t rate;
 	/* reason why the move makes no progress; "": the move makes progress */
 	char trouble[STORE_TROUBLE_BYTES];
 	/* longest remaining time, in ns, for which the move waits for the return of an away disk; 0: the move
