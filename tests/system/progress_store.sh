@@ -27,7 +27,8 @@ stop_daemon
 on_terminal --fsck || fail "--fsck: $(cat "$T/out")"
 cp "$T/out" "$T/out.quick"
 rm -f "$T/screen"
-echo 'hang only:seg-' >"$T/fault/disk1"
+# A start flushes the files of a disk that is no tmpfs before it reads them.
+echo 'hang read only:seg-' >"$T/fault/disk1"
 on_terminal --fsck &
 job=$!
 wait_for 60 shows '[0-9.]+ [KM]?i?B of [0-9.]+ MiB \([0-9]+ %\), [0-9]+ s so far: .*/disk1 \(2 of 2 disks\) compares objects'

@@ -6,8 +6,8 @@
  *
  * A file of FOLDER says what is wrong with the directory of the same name, wherever that is: "FOLDER/disk1" is about files in
  * any "disk1".  Its words, of which the first letters count: read, write, flush, each of which fails with EIO; hang: they never end,
- * until the file is gone; only:NAME: all this is about files whose names begin with NAME.  io_uring is forbidden (EPERM), so that
- * all I/O is system calls, of which the kernel asks this process.
+ * until the file is gone, and all three where none is named; only:NAME: all this is about files whose names begin with NAME.  io_uring
+ * is forbidden (EPERM), so that all I/O is system calls, of which the kernel asks this process.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -72,6 +72,12 @@ word_for(int nr)
 	return nr == SYS_pread64 ? "read" : nr == SYS_pwrite64 ? "write" : "flush";
 }
 
+static bool
+names_one(const char *words)
+{
+	return strstr(words, "read") || strstr(words, "write") || strstr(words, "flush");
+}
+
 /* False: it has to wait. */
 static bool
 answer(int listener, const struct seccomp_notif *req)
@@ -80,9 +86,9 @@ answer(int listener, const struct seccomp_notif *req)
 	char words[64];
 
 	words_of((pid_t)req->pid, (int)req->data.args[0], words);
-	if (strstr(words, "hang"))
+	if (strstr(words, "hang") && (!names_one(words) || strstr(words, word_for(req->data.nr))))
 		return ioctl(listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &req->id) != 0;
-	if (strstr(words, word_for(req->data.nr)))
+	if (!strstr(words, "hang") && strstr(words, word_for(req->data.nr)))
 		resp.error = -EIO;
 	else
 		resp.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
