@@ -23,10 +23,13 @@ _rig_configure() { # the number of the disk that stays away, if any
 	mv "$T/rig.yaml" "$T/gantryd.yaml"
 }
 _rig_uuids() {
-	local i
-	for i in 0 1 2; do RIG_UUID[i]=$(curl_admin /disks | jq -r ".[] | select(.path == \"${DISK_PATH[i]}\") | .uuid"); done
+	local i uuid path
+	RIG_UUID=('' '' '')
+	while read -r uuid path; do
+		for i in 0 1 2; do [ "$path" != "${DISK_PATH[i]}" ] || RIG_UUID[i]=$uuid; done
+	done < <(curl_admin /disks | jq -r '.[] | "\(.uuid) \(.path)"')
 }
-_rig_full() { [ "$(metric gantry_copies_exposed_objects) $(metric gantry_copies_healing) $(metric gantry_copies_disks_away)" = "0 0 0" ]; }
+_rig_full() { [ "$(metrics gantry_copies_exposed_objects gantry_copies_healing gantry_copies_disks_away)" = "0 0 0" ]; }
 _rig_looked() { [ "$(grep -c '"is":"looked"' "$T/history")" -ge "$1" ]; }
 
 rig_run() {
@@ -59,11 +62,13 @@ rig_run() {
 
 # The sum of each object that is there, and what is not.
 _rig_read() {
-	local code file
+	local code file sum
+	declare -A sums=()
 	rm -rf "$T/read"
 	curl -sS --create-dirs -o "$T/read/#1.#2" -w '%{http_code} %{filename_effective}\n' "$URL_S3/$RIG_KEYS" >"$T/read.codes" 2>>"$T/curl" || fail "reading all: $(tail -n 2 "$T/curl")"
+	while read -r sum file; do sums[$file]=$sum; done < <(md5sum "$T/read"/*)
 	while read -r code file; do
-		case $code in 200) echo "${file##*/} $(md5 "$file")" ;; *) echo "${file##*/} $code" ;; esac
+		case $code in 200) echo "${file##*/} ${sums[$file]}" ;; *) echo "${file##*/} $code" ;; esac
 	done <"$T/read.codes"
 }
 rig_same_on_both() {

@@ -47,7 +47,7 @@ assert_status GET /bkt/never 404
 assert_eq "$("$BUILD/tools/s3sign" -s "$S3" -k AKELSE -p else-secret-1 -m empty -o /dev/null GET /bkt/here)" 200
 # Another list, without a restart.
 keys 127.0.0.2
-curl -sS --fail --max-time 30 --unix-socket "$T/admin.sock" -X POST http://x/control/reload >"$T/out" || fail "$(cat "$T/out")"
+curl -sS --fail --max-time 30 --unix-socket "$T/admin.sock" -X POST http://x/control/reload >"$T/out" || fail "$(<"$T/out")"
 aim AKHERE here-secret-1 "$refused"
 aim AKFREE free-secret-1 200
 

@@ -18,8 +18,8 @@ evil=(-H 'origin: http://evil.test' -H 'sec-fetch-site: cross-site' -H 'sec-fetc
 want() {
 	local have
 	have=$(curl -sS --max-time 30 -o "$T/out" -w '%{http_code}' "${@:2}")
-	assert_eq "$have" "$1" "${*:2}: $(cat "$T/out")"
-	[ "$1" != 403 ] || grep -qE '<Code>AccessDenied</Code><Message>(Host|Origin|Sec-Fetch-Site): ' "$T/out" || fail "$(cat "$T/out")"
+	assert_eq "$have" "$1" "${*:2}: $(<"$T/out")"
+	[ "$1" != 403 ] || grep -qE '<Code>AccessDenied</Code><Message>(Host|Origin|Sec-Fetch-Site): ' "$T/out" || fail "$(<"$T/out")"
 }
 
 # ---- writes without preflight ----
@@ -51,7 +51,7 @@ no_host() {
 for page in / /status /requests /config /metrics /livez /control/log-level; do
 	have=$(curl_admin $page -o "$T/out" -w '%{http_code}' -H "host: evil.test:${ADMIN##*:}")
 	assert_eq "$have" 403 "$page of the admin listener"
-	grep -q '^{"error":"Host: ' "$T/out" || fail "$(cat "$T/out")"
+	grep -q '^{"error":"Host: ' "$T/out" || fail "$(<"$T/out")"
 	# The socket has a mode; a name means nothing there.
 	assert_eq "$(curl -sS --max-time 30 -o /dev/null -w '%{http_code}' --unix-socket "$T/admin.sock" http://evil.test$page)" 200 "$page over the socket"
 	assert_eq "$(curl_admin $page -o /dev/null -w '%{http_code}' -H "host: localhost:${ADMIN##*:}")" 200 "$page"

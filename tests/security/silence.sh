@@ -58,7 +58,7 @@ gantry --admin "$T/admin.sock" --count 1 top >>"$T/shown" 2>&1
 kill -USR2 "$DAEMON_PID"
 wait_for 60 grep -q 'end of live requests' "$T/daemon.log"
 wait "$put"
-assert_eq "$(cat "$T/put")" 200 "the request that was looked at"
+assert_eq "$(<"$T/put")" 200 "the request that was looked at"
 stop_daemon
 
 for text in s3cr3t-of-mute sess10n-of-mute wr0ng-session b3arer "$signature" "${signature:0:16}" k3y-of-object \

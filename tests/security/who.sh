@@ -104,7 +104,7 @@ wait_for 60 grep -qE 'id=[0-9a-f]{16} access_key=- claimed_access_key=AKRAW buck
 
 # ---- keys of objects, from a reload on ----
 sed -i 's/^memory:/log: { object_keys: true }\nmemory:/' "$T/gantryd.yaml"
-curl -sS --fail --max-time 30 --unix-socket "$T/admin.sock" -X POST http://x/control/reload >"$T/out" || fail "$(cat "$T/out")"
+curl -sS --fail --max-time 30 --unix-socket "$T/admin.sock" -X POST http://x/control/reload >"$T/out" || fail "$(<"$T/out")"
 good -m hash -b "$T/body" PUT '/bkt/own/a%20b%5Cc%22%C3%A4%3D1'
 wait_for 60 grep -q " access: .* $GOOD bucket=bkt key=own/a%20b%5Cc%22%C3%A4%3D1 peer=.* op=PutObject status=200 " "$T/daemon.log"
 long=$(printf '%%20%.0s' {1..1000})

@@ -49,10 +49,10 @@ served() {
 # The daemon counts clients in 256 lines, by a hash of the address with a secret key: one in 256 shares the line of the flood, and is
 # declined as the flood is. Another address is tried then.
 for dev in mlx5_1 mlx5_2; do
-	served $dev 127.0.0.4 || { grep -q 'status is 501' "$T/served.out" && served $dev 127.0.0.5; } || fail "a client that was not known: $dev: $(cat "$T/served.out")"
+	served $dev 127.0.0.4 || { grep -q 'status is 501' "$T/served.out" && served $dev 127.0.0.5; } || fail "a client that was not known: $dev: $(<"$T/served.out")"
 done
-kill -0 "$job" 2>/dev/null || fail "the flood had ended before: $(cat "$T/flood.out")"
+kill -0 "$job" 2>/dev/null || fail "the flood had ended before: $(<"$T/flood.out")"
 touch "$T/stop"
-wait "$job" || fail "an absent address is declined, and nothing else: $(cat "$T/flood.out")"
+wait "$job" || fail "an absent address is declined, and nothing else: $(<"$T/flood.out")"
 assert_eq "$(metric gantry_requests_total 'code="503"')" 0 "requests that were told to come again"
 assert_alive

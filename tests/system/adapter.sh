@@ -86,7 +86,7 @@ all_cores() {
 		expect header x-amz-rdma-reply 206
 	END
 }
-RAW_DEVICE=mlx5_1 wait_for 60 all_cores || fail "$(cat "$T/all")"
+RAW_DEVICE=mlx5_1 wait_for 60 all_cores || fail "$(<"$T/all")"
 assert_alive
 stop_daemon
 

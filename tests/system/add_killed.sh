@@ -52,7 +52,7 @@ for when in before after; do
 	daemon_run
 	assert_eq "$(whole)" "$WHOLE" "objects after a kill $when the record"
 	if ! curl_admin /disks | jq -r '.[].path' | grep -qxF "$T/new-$when"; then
-		gantry --admin "$A" disk add "$T/new-$when" --size 128MiB --force >"$T/said" 2>&1 || fail "it cannot be added again: $(cat "$T/said")"
+		gantry --admin "$A" disk add "$T/new-$when" --size 128MiB --force >"$T/said" 2>&1 || fail "it cannot be added again: $(<"$T/said")"
 	fi
 	kill_daemon
 	daemon_run

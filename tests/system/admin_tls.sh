@@ -7,11 +7,11 @@ NO_NIC=1
 . "$(dirname "$0")/lib.sh"
 unset AWS_CA_BUNDLE GANTRY_ADMIN_TOKEN_FILE
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 90 -subj /CN=authority -addext basicConstraints=critical,CA:TRUE \
-	-keyout "$T/ca.key" -out "$T/ca.crt" 2>"$T/openssl" || fail "openssl: $(cat "$T/openssl")"
+	-keyout "$T/ca.key" -out "$T/ca.crt" 2>"$T/openssl" || fail "openssl: $(<"$T/openssl")"
 certificate() { # NAME DAYS
 	openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$1" -keyout "$T/$1.key" -out "$T/csr" 2>"$T/openssl" &&
 		openssl x509 -req -in "$T/csr" -CA "$T/ca.crt" -CAkey "$T/ca.key" -CAcreateserial -days "$2" -extfile <(echo subjectAltName=IP:127.0.0.1,DNS:localhost) \
-			-out "$T/$1.crt" 2>"$T/openssl" || fail "openssl: $(cat "$T/openssl")"
+			-out "$T/$1.crt" 2>"$T/openssl" || fail "openssl: $(<"$T/openssl")"
 }
 certificate one 30
 certificate two 60
@@ -25,8 +25,8 @@ write_config
 check() { # ADMIN SAID: --check-config refuses this admin section
 	sed "s|^admin: .*|admin: { $1 }|" "$T/gantryd.yaml" >"$T/bad.yaml"
 	"$BUILD/gantryd" -c "$T/bad.yaml" --check-config >"$T/out" 2>&1
-	assert_eq $? 78 "$1: exit code; $(cat "$T/out")"
-	grep -qF "$2" "$T/out" || fail "$1: $(cat "$T/out")"
+	assert_eq $? 78 "$1: exit code; $(<"$T/out")"
+	grep -qF "$2" "$T/out" || fail "$1: $(<"$T/out")"
 }
 check "address: \"127.0.0.1:0\", tls_certificate: \"$T/server.crt\"" "admin.tls_certificate: goes with tls_key, which is missing"
 check "address: \"127.0.0.1:0\", tls_key: \"$T/server.key\"" "admin.tls_key: goes with tls_certificate, which is missing"
@@ -49,7 +49,7 @@ daemon_run
 at=127.0.0.1:${ADMIN##*:}
 ask() { curl -sS --max-time 30 --cacert "$T/ca.crt" -o "$T/answer" -D "$T/head" -w '%{http_code}' "https://$at$1" "${@:2}"; }
 bearer() { ask "$1" -H "Authorization: Bearer $2" "${@:3}"; }
-head_has() { grep -iq "^$1" "$T/head" || fail "no $1 in: $(cat "$T/head")"; }
+head_has() { grep -iq "^$1" "$T/head" || fail "no $1 in: $(<"$T/head")"; }
 for p in /livez /readyz /healthz /health /minio/health/live; do assert_eq "$(ask $p)" 200 "$p needs no token"; done
 for p in / /metrics /status /rails /disks /quotas /requests /config /events /control/log-level /no-such-page; do
 	assert_eq "$(ask $p)" 401 "$p without the token"
@@ -65,7 +65,7 @@ assert_eq "$(ask /metrics -u anybody:a-token-of-enough-length)" 200 "a browser, 
 assert_eq "$(ask /metrics -u a-token-of-enough-length:)" 401 "the token as a name"
 # A page of another site has the browser send a password, but no header of its own.
 assert_eq "$(ask /control/resume -X POST -u anybody:a-token-of-enough-length)" 401 "a control call with a password"
-! grep -iq '^WWW-Authenticate: Basic' "$T/head" || fail "a control call asks for a password: $(cat "$T/head")"
+! grep -iq '^WWW-Authenticate: Basic' "$T/head" || fail "a control call asks for a password: $(<"$T/head")"
 assert_eq "$(bearer /control/resume a-token-of-enough-length -X POST)" 200 "a control call with the token"
 assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' --unix-socket "$T/admin.sock" http://x/metrics)" 200 "the socket needs none"
 ! curl -sS -m 10 "http://$at/livez" >"$T/out" 2>&1 || fail "plain HTTP was served"
@@ -75,8 +75,8 @@ curl -sS --unix-socket "$T/admin.sock" http://x/status | jq -e ".admin | .https 
 # ---- gantry, from another host
 tells() { # RC TEXT WORD...
 	gantry --admin "https://$at" "${@:3}" >"$T/out" 2>&1
-	assert_eq $? "$1" "gantry ${*:3}: $(cat "$T/out")"
-	grep -qF -- "$2" "$T/out" || fail "gantry ${*:3}: $(cat "$T/out")"
+	assert_eq $? "$1" "gantry ${*:3}: $(<"$T/out")"
+	grep -qF -- "$2" "$T/out" || fail "gantry ${*:3}: $(<"$T/out")"
 }
 tells 1 certificate status --token-file "$T/token"
 tells 1 "/status answers 401: it needs the token of its admin.token_file: --token-file FILE" status --ca "$T/ca.crt"
@@ -104,7 +104,7 @@ sed -i "s|/etc/gantry/tls.crt|$T/server.crt|; s|/etc/gantry/tls.key|$T/server.ke
 mkdir "$T/live"
 cp "$T/two.crt" "$T/live/fullchain.pem"
 install -m 0600 "$T/two.key" "$T/live/privkey.pem"
-RENEWED_LINEAGE=$T/live sh "$hook" >"$T/out" 2>&1 || fail "the hook: $(cat "$T/out")"
+RENEWED_LINEAGE=$T/live sh "$hook" >"$T/out" 2>&1 || fail "the hook: $(<"$T/out")"
 assert_eq "$(shown)" "subject=CN = two" "after the hook"
 assert_eq "$(expiry)" "$(ends two)" "the metric after the hook"
 assert_eq "$(stat -c %a "$T/server.key")" 640 "the key's mode"
@@ -115,18 +115,18 @@ wait_for 60 grep -q "listener https://0.0.0.0:0: the certificate $T/server.crt i
 # A file that cannot be used changes nothing.
 cp "$T/two.key" "$T/server.key"
 assert_eq "$(bearer /control/reload a-token-of-enough-length -X POST)" 400 "a key of another certificate"
-grep -qF 'admin: ' "$T/answer" || fail "the refusal does not name the listener: $(cat "$T/answer")"
+grep -qF 'admin: ' "$T/answer" || fail "the refusal does not name the listener: $(<"$T/answer")"
 assert_eq "$(shown)" "subject=CN = one" "after a bad key"
 use one
 # Another token, and the presence of a certificate, which needs a restart.
 echo 'another-token-of-length' >"$T/token"
-assert_eq "$(bearer /control/reload a-token-of-enough-length -X POST)" 200 "reload: $(cat "$T/answer")"
+assert_eq "$(bearer /control/reload a-token-of-enough-length -X POST)" 200 "reload: $(<"$T/answer")"
 assert_eq "$(bearer /metrics a-token-of-enough-length)" 401 "the old token"
 assert_eq "$(bearer /metrics another-token-of-length)" 200 "the new token"
 cp "$T/gantryd.yaml" "$T/good.yaml"
 sed -i "s|, tls_certificate: .*, tls_key: [^ ]*||" "$T/gantryd.yaml"
-assert_eq "$(bearer /control/reload another-token-of-length -X POST)" 200 "reload: $(cat "$T/answer")"
-assert_match "$(cat "$T/answer")" '"restart_needed":\["admin.tls_certificate","admin.tls_key"\]' "no certificate any more"
+assert_eq "$(bearer /control/reload another-token-of-length -X POST)" 200 "reload: $(<"$T/answer")"
+assert_match "$(<"$T/answer")" '"restart_needed":\["admin.tls_certificate","admin.tls_key"\]' "no certificate any more"
 assert_eq "$(bearer /metrics another-token-of-length)" 200 "it stays"
 cp "$T/good.yaml" "$T/gantryd.yaml"
 
@@ -138,7 +138,7 @@ sed -i "s|/etc/prometheus/|$P/|" "$P/prometheus.yml"
 cp "$T/ca.crt" "$P/gantry-ca.crt"
 cp "$T/token" "$P/gantry.token"
 cp "$ROOT/share/prometheus/gantry.rules.yml" "$P/gantry.rules.yml"
-promtool check config "$P/prometheus.yml" >"$T/out" 2>&1 || fail "promtool check config: $(cat "$T/out")"
+promtool check config "$P/prometheus.yml" >"$T/out" 2>&1 || fail "promtool check config: $(<"$T/out")"
 # The answers to a question come at once, and not after a quarter of a minute.
 sed -i 's/scrape_interval: 15s/scrape_interval: 1s/' "$P/prometheus.yml"
 port=$(/usr/bin/python3 -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')

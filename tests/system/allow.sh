@@ -19,8 +19,8 @@ bytes pattern:3 1M >"$T/data"
 
 # goes DEVICE HOW: `gantry put` ends well, and says how the bytes went: "RDMA", or "not-allowed", "unreachable".
 goes() {
-	gantry --device "$1" put "$T/data" "$URL_S3/bkt/$1" >"$T/out" 2>&1 || fail "put from $1: exit $?: $(cat "$T/out")"
-	grep -q "$2" "$T/out" || fail "put from $1, wanted $2: $(cat "$T/out")"
+	gantry --device "$1" put "$T/data" "$URL_S3/bkt/$1" >"$T/out" 2>&1 || fail "put from $1: exit $?: $(<"$T/out")"
+	grep -q "$2" "$T/out" || fail "put from $1, wanted $2: $(<"$T/out")"
 	curl_s3 "/bkt/$1" | cmp - "$T/data" || fail "put from $1: other bytes"
 }
 # doctor WORDS ADDRESS: what it says of an address by the daemon's rules.

@@ -31,7 +31,7 @@ SIGNED=$(sed 's/ admin=.*//; s/.* s3=//' "$T/ready")
 printf bytes >"$T/body"
 sign() { "$BUILD/tools/s3sign" -s "$SIGNED" -o "$T/reply" "$@" >>"$T/answers" || fail "no answer: $*"; }
 good() { sign -k AKGOOD -p good-secret-1 "$@"; }
-post() { curl -sS --fail --max-time 60 --unix-socket "$T/admin.sock" -X POST "http://x$1" "${@:2}" >"$T/out" || fail "$1: $(cat "$T/out")"; }
+post() { curl -sS --fail --max-time 60 --unix-socket "$T/admin.sock" -X POST "http://x$1" "${@:2}" >"$T/out" || fail "$1: $(<"$T/out")"; }
 # records FILTER: how many records of the stream pass it; has FILTER: waits for one, and fails where it is not the only one.
 records() { cat "$A" | jq -c "select($1)" | wc -l; }
 some() { count=$(records "$1"); [ "$count" -gt 0 ]; }
@@ -211,7 +211,7 @@ grep -qE ' error .*audit: .*takes no records: [0-9]+ bytes' "$T/daemon.log" || f
 # ---- mistakes in the configuration ----
 bad() { # TEXT KEY=VALUE
 	"$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config -o "$2" >"$T/out" 2>&1 && fail "$2 is taken"
-	grep -qF "$1" "$T/out" || fail "$2: $(cat "$T/out")"
+	grep -qF "$1" "$T/out" || fail "$2: $(<"$T/out")"
 }
 bad 'expected a path from / on, auto, or none, not "audit.jsonl"' audit.file=audit.jsonl
 bad 'is the file of another key' audit.file="$T/keys.yaml"
@@ -219,4 +219,4 @@ bad 'from 64KiB to' audit.size=1KiB
 bad 'from 1 to 100' audit.keep=0
 sed -i -E '/^audit:/s|file: "[^"]*"|file: relative|' "$T/gantryd.yaml"
 "$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config >"$T/out" 2>&1 && fail "a relative path is taken"
-grep -qE 'gantryd.yaml:[0-9]+:[0-9]+: audit.file: expected a path from / on' "$T/out" || fail "$(cat "$T/out")"
+grep -qE 'gantryd.yaml:[0-9]+:[0-9]+: audit.file: expected a path from / on' "$T/out" || fail "$(<"$T/out")"

@@ -21,16 +21,16 @@ write_config
 # ---- claim TM40: the file of credentials: others must not read it ----
 "$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config >"$T/out" 2>&1
 assert_eq $? 78 "exit code of --check-config"
-grep -q "keys.yaml: others may read or write it (mode 0644); chmod 0600 it" "$T/out" || fail "$(cat "$T/out")"
+grep -q "keys.yaml: others may read or write it (mode 0644); chmod 0600 it" "$T/out" || fail "$(<"$T/out")"
 "$BUILD/gantryd" -c "$T/gantryd.yaml" >"$T/out" 2>&1
 assert_eq $? 78 "exit code of a start"
 chmod 0600 "$T/keys.yaml"
-"$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config >"$T/out" 2>&1 || fail "$(cat "$T/out")"
+"$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config >"$T/out" 2>&1 || fail "$(<"$T/out")"
 echo "- { access_key: A, secret_key: hunter2hunter2 }" >"$T/bad.yaml"
 chmod 0600 "$T/bad.yaml"
 "$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config -o auth.credentials_file="$T/bad.yaml" >"$T/out" 2>&1
 assert_eq $? 78 "exit code with bad credentials"
-grep -q "bad.yaml:1:17: \[0\].access_key: expected 3 to 128 characters" "$T/out" || fail "$(cat "$T/out")"
+grep -q "bad.yaml:1:17: \[0\].access_key: expected 3 to 128 characters" "$T/out" || fail "$(<"$T/out")"
 ! grep -q hunter2 "$T/out" || fail "a secret was shown"
 
 format_store
@@ -202,7 +202,7 @@ for way in --require-rdma --no-rdma; do
 		gantry -q $way get "http://$SIGNED/bkt/by gantry$way" "$T/back" || fail "gantry with a session token"
 done
 gantry --access-key AKADMIN head "http://$SIGNED/bkt/a" >/dev/null 2>"$T/out"
-grep -q "an access key and its secret go together" "$T/out" || fail "$(cat "$T/out")"
+grep -q "an access key and its secret go together" "$T/out" || fail "$(<"$T/out")"
 
 # ---- other people's signers ----
 curl -sS --fail --max-time 30 --aws-sigv4 aws:amz:us-east-1:s3 -u AKADMIN:admin/secret+0 -H "x-amz-content-sha256: UNSIGNED-PAYLOAD" \

@@ -16,9 +16,9 @@ refused() {
 	[ "$code" != 69 ] || export GANTRY_STORE_LOCK_WAIT=100ms
 	"$@" >"$T/out" 2>&1 || rc=$?
 	unset GANTRY_STORE_LOCK_WAIT
-	[ "$rc" = "$code" ] || fail "exit $rc instead of $code: $(cat "$T/out")"
-	[ "$(grep -c "error store\|gantryd: cannot\|error daemon\|error main" "$T/out")" -le 1 ] || fail "more than one line: $(cat "$T/out")"
-	grep -q -- "$words" "$T/out" || fail "no '$words' in: $(cat "$T/out")"
+	[ "$rc" = "$code" ] || fail "exit $rc instead of $code: $(<"$T/out")"
+	[ "$(grep -c "error store\|gantryd: cannot\|error daemon\|error main" "$T/out")" -le 1 ] || fail "more than one line: $(<"$T/out")"
+	grep -q -- "$words" "$T/out" || fail "no '$words' in: $(<"$T/out")"
 }
 gantryd() { "$BUILD/gantryd" -c "$T/$1.yaml" "${@:2}"; }
 export -f gantryd

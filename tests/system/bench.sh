@@ -12,21 +12,28 @@ printf 'all bench-bin:\n\t@echo "$@" >>built\n' >Makefile
 cat >bench/run <<'END'
 #!/bin/bash
 # Each line of `values`: a figure, and what it has in each turn, again and again.
-cd "$(dirname "$0")/.." || exit 2
-if [ "${1:-}" = --list ] && [ -f no-list ]; then echo "run: FAIL: no figure --list; have: $(cat no-list)" >&2; exit 1; fi
+cd "${0%/*}/.." || exit 2
+if [ "${1:-}" = --list ] && [ -f no-list ]; then echo "run: FAIL: no figure --list; have: $(<no-list)" >&2; exit 1; fi
 if [ "${1:-}" = --list ] && [ -f list ]; then cat list; exit; fi
 if [ "${1:-}" = --list ]; then printf '%s\n' 'store_a more ratio' 'store_less less ratio' 'wire_ours more ours' 'list_1m more ratio no-such-tool'; exit; fi
-mkdir -p build
-turn=$(($(cat build/turn 2>/dev/null || echo 0) + 1))
+[ -d build ] || mkdir -p build
+[ ! -s build/turn ] || read -r turn <build/turn
+turn=$((${turn:-0} + 1))
 echo $turn >build/turn
-echo "$(cat name) $*" >>"$LOG"
-for f in "$@"; do grep -q "^$f " values || { echo "run: FAIL: no figure $f" >&2; exit 1; }; done
+echo "$(<name) $*" >>"$LOG"
+declare -A values=()
+while read -r f v; do values[$f]=$v; done <values
+for f in "$@"; do [ -n "${values[$f]:-}" ] || { echo "run: FAIL: no figure $f" >&2; exit 1; }; done
+begin='['
 for f in "$@"; do
-	read -ra v < <(sed -n "s/^$f //p" values)
+	read -ra v <<<"${values[$f]}"
 	v=${v[(turn - 1) % ${#v[@]}]}
-	[ "$v" != void ] || { echo "{\"figure\": \"$f\", \"void\": \"because\"}"; continue; }
-	echo "{\"figure\": \"$f\", \"ours\": $v, \"reference\": 100, \"ratio\": $v, \"net\": null, \"unit\": \"u\"}"
-done | sed '1s/^/[/; $!s/$/,/; $s/$/]/' >build/bench.json
+	printf %s "$begin"
+	begin=$',\n'
+	[ "$v" != void ] || { printf %s "{\"figure\": \"$f\", \"void\": \"because\"}"; continue; }
+	printf %s "{\"figure\": \"$f\", \"ours\": $v, \"reference\": 100, \"ratio\": $v, \"net\": null, \"unit\": \"u\"}"
+done >build/bench.json
+echo ']' >>build/bench.json
 END
 chmod +x bench/run
 echo /build >.gitignore
@@ -56,7 +63,7 @@ row list_1m '.*not measured: no-such-tool is missing.*'
 assert_eq "$(tail -n 1 "$T/table")" "3 measured, 0 worse, 1 not measured"
 assert_eq "$(tr '\n' ,  <"$LOG")" "old store_a store_less,same store_a store_less,same store_a store_less,old store_a store_less,old store_a store_less,same store_a store_less,old wire_ours,same wire_ours,same wire_ours,old wire_ours,old wire_ours,same wire_ours," "the turns"
 assert_eq "$(git -C build/against rev-parse HEAD)" "$(git rev-parse old)"
-assert_eq "$(cat build/against/name)" old
+assert_eq "$(<build/against/name)" old
 
 # Half as much is worse where more is better, and better where less is.
 revision half 'store_a 1' 'store_less 1' 'wire_ours 1'
@@ -112,7 +119,7 @@ ends() { assert_eq "$(tail -n 2 "$T/table")" "pinned: $1"$'\n'"$2" "$(cat "$T/ta
 ROUNDS=3 against 0 --pinned
 row new_one '.*not measured: old: it has no such figure'
 ends "the revision may move to $(head) (--move)" '2 passed, 0 failed, 1 skipped'
-assert_eq "$(cat bench/PINNED)" "$(git rev-parse pin)"
+assert_eq "$(<bench/PINNED)" "$(git rev-parse pin)"
 revision loss 'store_a 1.98' 'store_less 2' 'new_one 3'
 ROUNDS=3 against 0 --pinned --move
 row store_a '.* 0\.990 .*same'
@@ -127,10 +134,10 @@ echo more >>name
 ROUNDS=3 against 0 --pinned --move
 ends 'the revision stays: the tree has changes that no commit has' '2 passed, 0 failed, 1 skipped'
 g checkout name
-assert_eq "$(cat bench/PINNED)" "$(git rev-parse pin)"
+assert_eq "$(<bench/PINNED)" "$(git rev-parse pin)"
 ROUNDS=3 against 0 --pinned --move
 ends "the revision is now $(head)" '2 passed, 0 failed, 1 skipped'
-assert_eq "$(cat bench/PINNED)" "$(git rev-parse faster)"
+assert_eq "$(<bench/PINNED)" "$(git rev-parse faster)"
 ROUNDS=3 against 2 --move old
 
 # A revision from before --list says its figures when it refuses one.
@@ -144,18 +151,18 @@ assert_eq "$(tail -n 1 "$T/table")" "1 measured, 0 worse, 2 not measured"
 g rm list
 
 # The pinned revision of this tree is one of its history.
-pin=$(cat "$ROOT/bench/PINNED")
+pin=$(<"$ROOT/bench/PINNED")
 assert_match "$pin" '^[0-9a-f]{40}$'
 [ "$(git -C "$ROOT" rev-parse --is-shallow-repository 2>/dev/null)" != false ] || git -C "$ROOT" merge-base --is-ancestor "$pin" HEAD || fail "no $pin before HEAD"
 
 against 2 nowhere
-assert_match "$(cat "$T/said")" 'nowhere'
+assert_match "$(<"$T/said")" 'nowhere'
 against 2 old no_such
-assert_match "$(cat "$T/said")" 'no figure no_such; have: store_a '
+assert_match "$(<"$T/said")" 'no figure no_such; have: store_a '
 ROUNDS=2 against 2 old
 g checkout old
 printf 'all bench-bin:\n\t@echo broken; false\n' >Makefile
 revision broken 'store_a 2'
 g checkout same
 ROUNDS=3 against 2 broken
-assert_match "$(cat "$T/said")" 'broken does not build'
+assert_match "$(<"$T/said")" 'broken does not build'

@@ -3,8 +3,8 @@
 # scripts/bench-bundle: the folder, moved to another place, measures with an empty environment, while the tree that it was made from is out of
 # sight; what takes longer than its limit is ended and leaves nothing; another folder is not replaced.
 . "$(dirname "$0")/lib.sh"
-"$ROOT/scripts/bench-bundle" "$T/made" >"$T/said" 2>&1 || fail "$(cat "$T/said")"
-assert_match "$(cat "$T/said")" "^$T/made: [0-9]+ MiB; copy it "
+"$ROOT/scripts/bench-bundle" "$T/made" >"$T/said" 2>&1 || fail "$(<"$T/said")"
+assert_match "$(<"$T/said")" "^$T/made: [0-9]+ MiB; copy it "
 mkdir "$T/far" "$T/stores"
 mv "$T/made" "$T/far/bundle"
 B=$T/far/bundle/build
@@ -19,10 +19,10 @@ apart() {
 		BENCH_MEM="$T/stores" BENCH_DIR="$T/stores" BUFFERS=48MiB DISK_SIZE=256MiB BENCH_LIVE_MIB=8 "$@" "$T/far/bundle/run"
 }
 apart BENCH_MS=20 CORES=1 >"$T/table" 2>"$T/errors" || fail "exit $?: $(cat "$T/table" "$T/errors")"
-assert_eq "$(cat "$T/errors")" ""
-assert_eq "$(grep -E '^(get|put) .* ([0-9.]+|-)$' "$T/table" | cut -d ' ' -f 1 | tr '\n' ' ')" 'get get get put put put ' "$(cat "$T/table")"
-assert_eq "$(awk '$1 == 1 { print $3, $4, $9 }' "$T/table" | tr '\n' ,)" 'put 4 1.00,get 4 1.00,put 256 1.00,get 256 1.00,' "$(cat "$T/table")"
-assert_eq "$(grep -c 'Linux .*; [0-9a-f.v]' "$T/table")" 2 "the head of each table in: $(cat "$T/table")"
+assert_eq "$(<"$T/errors")" ""
+assert_eq "$(grep -E '^(get|put) .* ([0-9.]+|-)$' "$T/table" | cut -d ' ' -f 1 | tr '\n' ' ')" 'get get get put put put ' "$(<"$T/table")"
+assert_eq "$(awk '$1 == 1 { print $3, $4, $9 }' "$T/table" | tr '\n' ,)" 'put 4 1.00,get 4 1.00,put 256 1.00,get 256 1.00,' "$(<"$T/table")"
+assert_eq "$(grep -c 'Linux .*; [0-9a-f.v]' "$T/table")" 2 "the head of each table in: $(<"$T/table")"
 assert_eq "$(ls "$T/stores")" ""
 
 # Six rows of two seconds do not fit into one.
@@ -33,5 +33,5 @@ assert_eq "$(ls "$T/stores")" "" "after the limit"
 mkdir "$T/other"
 touch "$T/other/file"
 "$ROOT/scripts/bench-bundle" "$T/other" >"$T/said" 2>&1 && fail "a folder with other files was replaced"
-assert_eq "$(cat "$T/said")" "bench-bundle: $T/other is there, and is no bundle"
+assert_eq "$(<"$T/said")" "bench-bundle: $T/other is there, and is no bundle"
 assert_eq "$(ls "$T/other")" file

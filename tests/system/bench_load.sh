@@ -15,4 +15,4 @@ for f in put get; do
 done
 # The ratio is in microseconds; a request takes some, and copies are a part of them.
 assert_eq "$(jq -c 'map([.figure, .unit, .reference, (.ours / .ratio * 100 | round), .ratio > 1, .net < .ratio])' "$R/build/bench.json")" \
-	'[["put_us_256k","us",1,100,true,true],["get_us_256k","us",1,100,true,true]]' "$(cat "$R/build/bench.json")"
+	'[["put_us_256k","us",1,100,true,true],["get_us_256k","us",1,100,true,true]]' "$(<"$R/build/bench.json")"

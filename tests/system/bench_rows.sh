@@ -31,11 +31,11 @@ ran() {
 	rm -f "$R/build/bench.json"
 	BENCH_STRICT=$2 BUILD=$R/built "$R/bench/run" "${@:3}" >"$T/table" 2>"$T/said" || rc=$?
 	assert_eq "$rc" "$1" "BENCH_STRICT=$2 bench/run ${*:3}: $(cat "$T/table" "$T/said")"
-	jq . "$R/build/bench.json" >/dev/null || fail "no JSON: $(cat "$R/build/bench.json")"
+	jq . "$R/build/bench.json" >/dev/null || fail "no JSON: $(<"$R/build/bench.json")"
 	assert_eq "$(jq -r 'map(.figure) | join(" ")' "$R/build/bench.json")" "${*:3}"
 }
-line() { grep -E "^$1$" "$T/table" >/dev/null || fail "no line $1 in: $(cat "$T/table")"; }
-no_line() { ! grep -E "$1" "$T/table" >/dev/null || fail "a line $1 in: $(cat "$T/table")"; }
+line() { grep -E "^$1$" "$T/table" >/dev/null || fail "no line $1 in: $(<"$T/table")"; }
+no_line() { ! grep -E "$1" "$T/table" >/dev/null || fail "a line $1 in: $(<"$T/table")"; }
 
 # ---- void ----
 ran 0 '' store_get_4m_q32 store_put_1m_q8

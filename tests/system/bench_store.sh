@@ -10,10 +10,10 @@ measure() {
 		store_put_256k_q32 >"$T/rows" 2>"$T/said"
 }
 refused() {
-	grep -q '^bench: a raw disk is measured with io_uring, which cannot be used: ' "$T/said" || fail "$(cat "$T/said")"
+	grep -q '^bench: a raw disk is measured with io_uring, which cannot be used: ' "$T/said" || fail "$(<"$T/said")"
 	assert_eq "$(ls "$T/bench")" "" "left by the refusal"
 }
-! measure "$BUILD/tools/no_uring" || fail "measured without io_uring: $(cat "$T/rows")"
+! measure "$BUILD/tools/no_uring" || fail "measured without io_uring: $(<"$T/rows")"
 refused
 if ! measure env; then
 	refused
@@ -21,5 +21,5 @@ if ! measure env; then
 fi
 assert_eq "$(awk '{ print $1, $2 }' "$T/rows" | tr '\n' ,)" \
 	"ROW store_put_256k_q32,ROW store_full_256k_q32,ROW store_small_256k,ROW store_small_put,"
-grep -q '^bench: [89][0-9] % used by ' "$T/said" || fail "no store was full: $(cat "$T/said")"
+grep -q '^bench: [89][0-9] % used by ' "$T/said" || fail "no store was full: $(<"$T/said")"
 assert_eq "$(ls "$T/bench")" "" "what was put there"

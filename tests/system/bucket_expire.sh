@@ -9,24 +9,24 @@ MORE='lifecycle: { interval: 86400s, day: 1s }'
 bucket() { gantry --admin "$T/admin.sock" bucket "$@" >"$T/out" 2>"$T/err"; }
 ids() { curl_s3 "/$1?lifecycle" | grep -o '<ID>[^<]*' | sed 's/<ID>//' | paste -sd ' '; }
 rules() { curl_s3 "/bkt?lifecycle" | sed 's/<Rule>/\n&/g' | grep '^<Rule>' | sed 's/<.LifecycleConfiguration>//' | grep -v '<ID>gantry-expire<' | sort; }
-show() { bucket show bkt || fail "bucket show: $(cat "$T/err")"; cat "$T/out"; }
+show() { bucket show bkt || fail "bucket show: $(<"$T/err")"; cat "$T/out"; }
 refused() { # STATUS SENTENCE WORDS...
 	local rc=0
 	bucket "${@:3}" || rc=$?
-	assert_eq "$rc" "$1" "gantry bucket ${*:3}: $(cat "$T/err")"
-	assert_match "$(cat "$T/err")" "$2"
+	assert_eq "$rc" "$1" "gantry bucket ${*:3}: $(<"$T/err")"
+	assert_match "$(<"$T/err")" "$2"
 }
 start_daemon
 
 # ---- where there is no rule ----
 assert_eq "$(show | grep -c 'expire\|rule')" 0
-bucket set bkt --expire none || fail "none, where there is none: $(cat "$T/err")"
+bucket set bkt --expire none || fail "none, where there is none: $(<"$T/err")"
 assert_eq "$(code_of '/bkt?lifecycle')" NoSuchLifecycleConfiguration
-bucket set bkt --expire 1d || fail "bucket set: $(cat "$T/err")"
-assert_match "$(cat "$T/out")" '^bucket +bkt .*, objects expire after 1 day$'
+bucket set bkt --expire 1d || fail "bucket set: $(<"$T/err")"
+assert_match "$(<"$T/out")" '^bucket +bkt .*, objects expire after 1 day$'
 assert_match "$(curl_s3 '/bkt?lifecycle')" '<Rule><ID>gantry-expire</ID><Filter><Prefix></Prefix></Filter><Status>Enabled</Status><Expiration><Days>1</Days></Expiration></Rule>'
 assert_eq "$(code_of '/other?lifecycle')" NoSuchLifecycleConfiguration
-bucket set bkt --expire none || fail "none: $(cat "$T/err")"
+bucket set bkt --expire none || fail "none: $(<"$T/err")"
 assert_eq "$(code_of '/bkt?lifecycle')" NoSuchLifecycleConfiguration
 assert_eq "$(show | grep -c 'expire\|rule')" 0
 
@@ -39,10 +39,10 @@ curl_s3 '/bkt?lifecycle' -X PUT -o /dev/null -d '<LifecycleConfiguration>
 rules >"$T/before"
 assert_eq "$(wc -l <"$T/before")" 2
 assert_match "$(show)" ', 2 lifecycle rules$'
-bucket set bkt --expire 30d --max-objects 100 || fail "bucket set: $(cat "$T/err")"
-assert_match "$(cat "$T/out")" ' 0 of 100 objects, .*, objects expire after 30 days, 2 other lifecycle rules$'
+bucket set bkt --expire 30d --max-objects 100 || fail "bucket set: $(<"$T/err")"
+assert_match "$(<"$T/out")" ' 0 of 100 objects, .*, objects expire after 30 days, 2 other lifecycle rules$'
 assert_eq "$(ids bkt)" "kept parts gantry-expire"
-bucket set bkt --expire 24h || fail "a day in hours: $(cat "$T/err")"
+bucket set bkt --expire 24h || fail "a day in hours: $(<"$T/err")"
 assert_eq "$(ids bkt)" "kept parts gantry-expire"
 rules | diff "$T/before" - || fail "rules of others"
 assert_match "$(curl_s3 '/bkt?tagging')" '<Key>of</Key><Value>mine</Value>'
@@ -60,7 +60,7 @@ wait_for 60 walked
 assert_status GET /other/k 200
 
 # ---- and removed again ----
-bucket set bkt --expire none || fail "none: $(cat "$T/err")"
+bucket set bkt --expire none || fail "none: $(<"$T/err")"
 assert_eq "$(ids bkt)" "kept parts"
 rules | diff "$T/before" - || fail "rules of others after none"
 
@@ -73,7 +73,7 @@ refused 2 '--expire are for set' show bkt --expire 1d
 refused 3 'there is no such bucket' set nowhere --expire 1d
 control() { curl -sS --unix-socket "$T/admin.sock" -o "$T/out" -w '%{http_code}' -d "$1" http://x/control/bucket; }
 for days in 0 1d -1 99999999999 ''; do
-	assert_eq "$(control "{\"bucket\":\"bkt\",\"expire_days\":\"$days\"}")" 400 "expire_days $days: $(cat "$T/out")"
+	assert_eq "$(control "{\"bucket\":\"bkt\",\"expire_days\":\"$days\"}")" 400 "expire_days $days: $(<"$T/out")"
 done
 assert_eq "$(ids bkt)" "kept parts"
 assert_alive

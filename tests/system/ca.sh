@@ -6,13 +6,13 @@ NO_NIC=1
 . "$(dirname "$0")/lib.sh"
 authority() { # NAME
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj "/CN=authority $1" \
-		-addext basicConstraints=critical,CA:TRUE -keyout "$T/$1.key" -out "$T/$1.crt" 2>"$T/openssl" || fail "$(cat "$T/openssl")"
+		-addext basicConstraints=critical,CA:TRUE -keyout "$T/$1.key" -out "$T/$1.crt" 2>"$T/openssl" || fail "$(<"$T/openssl")"
 }
 authority ours
 authority other
 openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=server -keyout "$T/server.key" -out "$T/server.csr" 2>"$T/openssl" &&
 	openssl x509 -req -in "$T/server.csr" -CA "$T/ours.crt" -CAkey "$T/ours.key" -CAcreateserial -days 30 \
-		-extfile <(echo subjectAltName=IP:127.0.0.1) -out "$T/server.crt" 2>"$T/openssl" || fail "$(cat "$T/openssl")"
+		-extfile <(echo subjectAltName=IP:127.0.0.1) -out "$T/server.crt" 2>"$T/openssl" || fail "$(<"$T/openssl")"
 chmod 0600 "$T/server.key"
 LISTEN="  - { address: \"127.0.0.1:0\", dialect: s3, anonymous: true }
   - { address: \"127.0.0.1:0\", dialect: s3, anonymous: true, tls_certificate: \"$T/server.crt\", tls_key: \"$T/server.key\" }"
@@ -23,16 +23,16 @@ unset AWS_CA_BUNDLE
 ask() { rm -f "$T/out"; "$BUILD/gantry" --no-rdma "$@" >"$T/said" 2>&1; }
 refused() { # TEXT WORD...: it fails and says so
 	! ask "${@:2}" || fail "$*: it was done"
-	grep -q "$1" "$T/said" || fail "$*: $(cat "$T/said")"
+	grep -q "$1" "$T/said" || fail "$*: $(<"$T/said")"
 }
 
 refused certificate put "$T/in" "$url/o"
 refused certificate --ca "$T/other.crt" put "$T/in" "$url/o"
-ask --ca "$T/ours.crt" put "$T/in" "$url/o" || fail "--ca: $(cat "$T/said")"
-AWS_CA_BUNDLE=$T/ours.crt ask get "$url/o" "$T/out" || fail "AWS_CA_BUNDLE: $(cat "$T/said")"
+ask --ca "$T/ours.crt" put "$T/in" "$url/o" || fail "--ca: $(<"$T/said")"
+AWS_CA_BUNDLE=$T/ours.crt ask get "$url/o" "$T/out" || fail "AWS_CA_BUNDLE: $(<"$T/said")"
 assert_same "$T/out" "$T/in" "AWS_CA_BUNDLE"
 AWS_CA_BUNDLE=$T/ours.crt refused certificate --ca "$T/other.crt" get "$url/o" "$T/out"
-AWS_CA_BUNDLE=$T/other.crt ask --ca "$T/ours.crt" ls "$url/" || fail "--ca goes before AWS_CA_BUNDLE: $(cat "$T/said")"
+AWS_CA_BUNDLE=$T/other.crt ask --ca "$T/ours.crt" ls "$url/" || fail "--ca goes before AWS_CA_BUNDLE: $(<"$T/said")"
 refused "certificates: $T/none.crt: No such file" --ca "$T/none.crt" get "$url/o" "$T/out"
 : >"$T/empty.crt"
 refused "certificates: $T/empty.crt: the file is empty" --ca "$T/empty.crt" get "$url/o" "$T/out"

@@ -11,9 +11,9 @@ G=$BUILD/gantryd
 check() { # STATUS WORDS OPTIONS...: exit status and text; "good" stands only with status 0
 	local rc=0
 	"$G" -c "$T/gantryd.yaml" "${@:3}" --check-config >"$T/said" 2>&1 || rc=$?
-	assert_eq "$rc" "$1" "--check-config ${*:3}: $(cat "$T/said")"
-	grep -qE -- "$2" "$T/said" || fail "--check-config ${*:3} does not say $2: $(cat "$T/said")"
-	[ "$rc" = 0 ] || ! grep -q 'yaml: good' "$T/said" || fail "good with $rc: $(cat "$T/said")"
+	assert_eq "$rc" "$1" "--check-config ${*:3}: $(<"$T/said")"
+	grep -qE -- "$2" "$T/said" || fail "--check-config ${*:3} does not say $2: $(<"$T/said")"
+	[ "$rc" = 0 ] || ! grep -q 'yaml: good' "$T/said" || fail "good with $rc: $(<"$T/said")"
 }
 
 third="{path: $T/disk2, size: 64MiB}"

@@ -7,7 +7,7 @@ NICS=2
 start_daemon
 cd "$T" || exit 1
 
-field() { grep -o "\"$1\":[^,}]*" | head -n 1 | cut -d: -f2- | tr -d '"'; }
+field() { json "$1" 0; }
 rc_of() { "$@" >say 2>&1; echo $?; }
 
 bytes pattern:1 5000001 >a
@@ -34,7 +34,7 @@ for dialect in s3 scality; do
 	assert_eq "$(gantry $opt --json --no-rdma get "$url/a" out | field path)" http
 	assert_same out a
 	assert_eq "$(rc_of gantry $opt --no-rdma --require-rdma put a "$url/a")" 4
-	assert_match "$(cat say)" "not by RDMA: RDMA is switched off"
+	assert_match "$(<say)" "not by RDMA: RDMA is switched off"
 	gantry $opt rm "$url/a" || fail "rm"
 	assert_eq "$(rc_of gantry $opt get "$url/a" gone)" 3
 	assert_eq "$(rc_of gantry $opt head "$url/a")" 3

@@ -17,8 +17,8 @@ says() {
 	have=$?
 	[ $have = "$rc" ] || fail "gantry bench $*: exit $have, want $rc: $(cat out err)"
 }
-error_has() { grep -qF -- "$1" err || fail "no \"$1\" in: $(cat err)"; }
-out_has() { grep -qE -- "$1" out || fail "no $1 in: $(cat out)"; }
+error_has() { grep -qF -- "$1" err || fail "no \"$1\" in: $(<err)"; }
+out_has() { grep -qE -- "$1" out || fail "no $1 in: $(<out)"; }
 # json EXPRESSION: of the lines of out; `rows` are those of measured rows, `ratio` and `end` the others
 json() {
 	/usr/bin/python3 - "$1" <<-'END'
@@ -31,7 +31,7 @@ json() {
 		print(eval(sys.argv[1]))
 	END
 }
-holds() { [ "$(json "$1")" = True ] || fail "not so: $1 in $(cat out)"; }
+holds() { [ "$(json "$1")" = True ] || fail "not so: $1 in $(<out)"; }
 keys() { curl_s3 "/bkt?list-type=2" | grep -o '<Key>[^<]*' | cut -c6- | sort; }
 buckets() { curl_s3 / | grep -o '<Name>[^<]*' | cut -c7- | sort | tr '\n' ' '; }
 counters() {
@@ -102,8 +102,8 @@ found() { grep -q damaged err; }
 wait_for 60 found
 kill -INT "$(_bench_of $job)"
 wait $job
-assert_eq $? 130 "exit status after SIGINT: $(cat err)"
-grep -qE "gantry: bench: get http://[^ ]*/$victim: damaged: byte 5432[12] of 102400 is not what was stored" err || fail "$(cat err)"
+assert_eq $? 130 "exit status after SIGINT: $(<err)"
+grep -qE "gantry: bench: get http://[^ ]*/$victim: damaged: byte 5432[12] of 102400 is not what was stored" err || fail "$(<err)"
 error_has "answers were not what had been stored"
 error_has "stopped; removing what was made"
 nothing_left
@@ -114,11 +114,11 @@ job=$!
 made() { [ "$(buckets)" != "bkt " ] && [ "$(metric gantry_store_objects)" -gt 50 ]; }
 wait_for 60 made
 own=$(buckets | tr ' ' '\n' | grep gantry-bench)
-[ "$(wc -l <keys.first)" = 4 ] || fail "keys: $(cat keys.first)"
+[ "$(wc -l <keys.first)" = 4 ] || fail "keys: $(<keys.first)"
 while read -r key; do assert_eq "$(head_status "/$own/$key")" 200 "a key of the same seed"; done <keys.first
 kill -TERM "$(_bench_of $job)"
 wait $job
-assert_eq $? 130 "exit status after SIGTERM: $(cat err)"
+assert_eq $? 130 "exit status after SIGTERM: $(<err)"
 nothing_left
 
 # ---- not by RDMA: it says why, and --require-rdma makes it an error; what is asked for over HTTP is none
@@ -140,7 +140,7 @@ for bad in "--sizes 0:--sizes wants sizes from 1 to 4 GiB - 1, such as 4k,1m or 
 	# shellcheck disable=SC2086
 	says 2 ${bad%%:*} "$URL_S3/bkt"
 	error_has "${bad#*:}"
-	[ ! -s out ] || fail "bad words and an output: $(cat out)"
+	[ ! -s out ] || fail "bad words and an output: $(<out)"
 done
 says 2 bkt
 error_has "not a URL"
@@ -171,4 +171,4 @@ kill_daemon
 wait $job
 assert_eq $? 1 "exit status without a server"
 error_has "given up: 10 requests of one thread failed one after the other"
-grep -qE "gantry: bench: [0-9]+ objects could not be removed: $URL_S3/bkt/gantry-bench-[0-9a-f]+/" err || fail "what is left is not told: $(cat err)"
+grep -qE "gantry: bench: [0-9]+ objects could not be removed: $URL_S3/bkt/gantry-bench-[0-9a-f]+/" err || fail "what is left is not told: $(<err)"

@@ -26,10 +26,10 @@ says() {
 	have=$?
 	[ $have = "$rc" ] || fail "gantry bench $*: exit $have, want $rc: $(cat out err)"
 }
-error_has() { grep -qF -- "$1" err || fail "no \"$1\" in: $(cat err)"; }
-out_has() { grep -qE -- "$1" out || fail "no $1 in: $(cat out)"; }
+error_has() { grep -qF -- "$1" err || fail "no \"$1\" in: $(<err)"; }
+out_has() { grep -qE -- "$1" out || fail "no $1 in: $(<out)"; }
 holds() { # EXPRESSION, of the lines of out: begin, rows, end
-	/usr/bin/python3 - "$1" <<-'END' || fail "not so: $1 in $(cat out)"
+	/usr/bin/python3 - "$1" <<-'END' || fail "not so: $1 in $(<out)"
 		import json, sys
 		lines = [json.loads(x) for x in open("out")]
 		begin, rows, end = lines[0], [x for x in lines if x["op"] == "bench"], lines[-1]
@@ -58,7 +58,7 @@ out_has '^ +~: fewer than 10 requests took longer$'
 
 # ---- CSV: as many columns in each line as in the first
 says 0 --csv --rate 100 --sizes 4k --concurrency 2 --objects 4 --time 1.2 --warm-up 0 --mix put:1+get:2 --endpoints "$OTHER" "$URL_S3/bkt"
-/usr/bin/python3 - <<'END' || fail "$(cat out)"
+/usr/bin/python3 - <<'END' || fail "$(<out)"
 import csv
 lines = list(csv.reader(open("out")))
 rows = [dict(zip(lines[0], x)) for x in lines[1:]]
@@ -77,8 +77,8 @@ END
 # ---- a terminal
 /usr/bin/python3 "$ROOT/tests/system/on_terminal.py" screen 100 "$BUILD/gantry" bench --rate 100 --sizes 4k,8k --concurrency 2 --objects 4 --time 1 --warm-up 0 --mix put "$URL_S3/bkt" >out || fail "$(cat out screen)"
 out_has '^2 rows of 1 round, which take 2 s, besides making and removing the objects$'
-grep -qE 's of 2 s \([0-9]+ %\), [12] s left: row 1 of 2, put of 4k, 2 at once' screen || fail "$(cat screen)"
-grep -qE 's of 2 s \([0-9]+ %\).*: row 2 of 2, put of 8k, 2 at once' screen || fail "$(cat screen)"
+grep -qE 's of 2 s \([0-9]+ %\), [12] s left: row 1 of 2, put of 4k, 2 at once' screen || fail "$(<screen)"
+grep -qE 's of 2 s \([0-9]+ %\).*: row 2 of 2, put of 8k, 2 at once' screen || fail "$(<screen)"
 [ "$(tail -c 4 screen | od -An -c | tr -d ' ')" = '\r033[K' ] || fail "the line is left"
 
 # ---- hosts
@@ -95,9 +95,9 @@ chmod +x ssh
 mkfifo empty
 AWS_ACCESS_KEY_ID=AKHOSTS AWS_SECRET_ACCESS_KEY=a-secret-of-hosts says 0 --json --hosts one,two,three --ssh "$T/ssh -x" --rate 300 --sizes 4k --concurrency 2 --objects 4 --time 1.2 --warm-up 0.1 --rounds 2 \
 	--mix put,get --way http --endpoints "$OTHER" "$URL_S3/bkt"
-[ "$(wc -l <commands)" = 3 ] || fail "$(cat commands)"
-! grep -q secret commands || fail "the secret is on a command line: $(cat commands)"
-/usr/bin/python3 - <<'END' || fail "$(cat out)"
+[ "$(wc -l <commands)" = 3 ] || fail "$(<commands)"
+! grep -q secret commands || fail "the secret is on a command line: $(<commands)"
+/usr/bin/python3 - <<'END' || fail "$(<out)"
 import json, math
 lines = lambda f: [json.loads(x) for x in open(f)]
 rows = lambda f: [x for x in lines(f) if x["op"] == "bench"]
@@ -164,7 +164,7 @@ out_has '^get of 4k, 8 at once, rdma: 0\.88 objects/s .*, 1\.50 p99, WORSE$'
 out_has '^1 of 2 rows '
 says 0 --compare old.json --limit 13 new.json
 says 1 --json --compare old.json new.json
-/usr/bin/python3 -c 'import json; r = [json.loads(x) for x in open("out")]; assert [x["worse"] for x in r] == [False, True] and abs(r[1]["rate"] - .88) < 1e-9, r' || fail "$(cat out)"
+/usr/bin/python3 -c 'import json; r = [json.loads(x) for x in open("out")]; assert [x["worse"] for x in r] == [False, True] and abs(r[1]["rate"] - .88) < 1e-9, r' || fail "$(<out)"
 grep -v '"mix":"get"' old.json >less.json
 says 1 --compare old.json less.json
 out_has '^get of 4k, .*: the new measurement does not have this row$'
@@ -185,9 +185,9 @@ away() { curl_admin /disks | grep -q '"state":"failed"'; }
 wait_for 60 away
 kill -INT "$(_bench_of $job)"
 wait $job
-assert_eq $? 130 "exit status: $(cat err)"
+assert_eq $? 130 "exit status: $(<err)"
 left=$(sed -nE 's/^gantry: bench: ([0-9]+) objects could not be removed: .*/\1/p' err)
-[ "${left:-0}" -gt 0 ] || fail "$(cat err)"
-grep -qE "^gantry: bench: $left objects could not be removed: $URL_S3/bkt/gantry-bench-[0-9a-f]+/: ServiceUnavailable: " err || fail "$(cat err)"
+[ "${left:-0}" -gt 0 ] || fail "$(<err)"
+grep -qE "^gantry: bench: $left objects could not be removed: $URL_S3/bkt/gantry-bench-[0-9a-f]+/: ServiceUnavailable: " err || fail "$(<err)"
 assert_eq "$(grep -cE "^    $URL_S3/bkt/gantry-bench-[0-9a-f]+/[0-9a-f]{16}$" err)" "$left" "the list of them"
 assert_eq "$(metric gantry_requests_total 'operation="DeleteObject",code="503"')" "$left" "one request for each"

@@ -13,7 +13,7 @@ mkdir -p "$T/include" "$T/lib/pkgconfig"
 cp src/client/gantry.h "$T/include/"
 cp "$BUILD/libgantry.so.0" "$T/lib/" || fail "libgantry.so.0"
 ln -s libgantry.so.0 "$T/lib/libgantry.so"
-sed -e "s|@PREFIX@|$T|;s|@LIBDIR@|$T/lib|;s|@VERSION@|$(cat VERSION)|" src/client/libgantry.pc.in >"$T/lib/pkgconfig/libgantry.pc"
+sed -e "s|@PREFIX@|$T|;s|@LIBDIR@|$T/lib|;s|@VERSION@|$(<VERSION)|" src/client/libgantry.pc.in >"$T/lib/pkgconfig/libgantry.pc"
 cat >"$T/use.c" <<'END'
 #include <gantry.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ for lang in "gcc -std=c99 -pedantic" "gcc -std=c17" "g++ -x c++ -std=c++11 -peda
 	# shellcheck disable=SC2086
 	$lang -Wall -Wextra -Werror -Wno-missing-field-initializers "$T/use.c" -x none $san -o "$T/use" $flags "-Wl,-rpath,$T/lib" ||
 		fail "$lang"
-	"$T/use" | grep -q "^$(cat VERSION) " || fail "the program of $lang"
+	"$T/use" | grep -q "^$(<VERSION) " || fail "the program of $lang"
 done
 readelf -d "$BUILD/libgantry.so" | grep -q 'SONAME.*libgantry\.so\.0' || fail soname
 bad=$(nm -D --defined-only "$BUILD/libgantry.so" | awk '{ print $3 }' | grep -v '^gantry_\|^GANTRY_0\|san_\|^_\(edata\|end\|_bss_start\)')

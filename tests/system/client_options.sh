@@ -16,7 +16,7 @@ curl_s3 /bkt/a -T "$T/file" || fail "an object"
 for words in "--checksum rm" "rm --range 0-1" "-l --human rm"; do
 	# shellcheck disable=SC2086
 	assert_eq "$(rc_of gantry $words "$URL_S3/bkt/a")" 2 "$words"
-	assert_match "$(cat "$T/say")" "^gantry: rm: it does not use: --" "$words"
+	assert_match "$(<"$T/say")" "^gantry: rm: it does not use: --" "$words"
 done
 assert_eq "$(rc_of gantry get --human "$URL_S3/bkt/a" "$T/made")" 2
 [ ! -e "$T/made" ] || fail "a file was made"

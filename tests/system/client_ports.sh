@@ -23,7 +23,7 @@ softnicctl rule add op=reg_mr skip=100000000 >/dev/null
 declined() { metric gantry_declines_total '"unreachable"'; }
 registered() { softnicctl rule list | grep -o 'seen=[0-9]*' | cut -d= -f2; }
 
-client() { nic /usr/bin/python3 -W error - >"$T/out" 2>&1 || fail "$1: $(cat "$T/out")"; }
+client() { nic /usr/bin/python3 -W error - >"$T/out" 2>&1 || fail "$1: $(<"$T/out")"; }
 client "eight ports" <<-'END'
 	import gantry, os
 	with gantry.Client(os.environ["URL_S3"] + "/bkt", device=os.environ["PORTS"], require_rdma=True) as c:
@@ -49,7 +49,7 @@ diff -r "$T/in" "$T/back" || fail "sync changed files"
 # A port with more addresses than most: with too short a list the driver says nothing at all.
 gantry --device mlx5_10 --require-rdma -q put "$T/in/1" "$URL_S3/bkt/addresses" || fail "a port with 201 addresses"
 gantry doctor >"$T/out" 2>&1
-grep 'mlx5_10:1' "$T/out" | grep -q '202 usable GIDs' || fail "gantry doctor: $(cat "$T/out")"
+grep 'mlx5_10:1' "$T/out" | grep -q '202 usable GIDs' || fail "gantry doctor: $(<"$T/out")"
 
 # A kernel on which a fork takes registered pages away, unless it is told: parent and child go on.
 SOFTNIC_FORK=init client "fork" <<-'END'

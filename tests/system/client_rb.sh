@@ -26,14 +26,14 @@ says() {
 	have=$?
 	[ $have = "$rc" ] || fail "gantry $*: exit $have, want $rc: $(cat out err)"
 }
-error_has() { grep -qF -- "$1" err || fail "no \"$1\" in: $(cat err)"; }
+error_has() { grep -qF -- "$1" err || fail "no \"$1\" in: $(<err)"; }
 keys() { curl_s3 "/$1?list-type=2&max-keys=1000" | grep -o '<Key>' | wc -l; }
 put() { curl -sS --fail -o /dev/null -X PUT -d x "$URL_S3$1" || fail "put $1"; }
 
 put /one-more/stays
 says 0 mb "$URL_S3/gone"
 says 0 rb "$URL_S3/gone"
-[ ! -s out ] || fail "rb speaks: $(cat out)"
+[ ! -s out ] || fail "rb speaks: $(<out)"
 assert_eq "$(head_status /gone)" 404
 says 3 rb "$URL_S3/gone"
 error_has NoSuchBucket
@@ -50,12 +50,12 @@ error_has "--yes"
 assert_eq "$(keys one)" 1
 for word in n ''; do
 	printf '%s\n' "$word" | script -qec "$BUILD/gantry --force rb $URL_S3/one" /dev/null >asked
-	grep -q "remove 1 objects, 1 B, .*one.*\[y/N\]" asked || fail "no question: $(cat asked)"
-	grep -q "nothing was removed" asked || fail "what \"$word\" came to: $(cat asked)"
+	grep -q "remove 1 objects, 1 B, .*one.*\[y/N\]" asked || fail "no question: $(<asked)"
+	grep -q "nothing was removed" asked || fail "what \"$word\" came to: $(<asked)"
 	assert_eq "$(keys one)" 1
 done
 printf 'y\n' | script -qec "$BUILD/gantry --force rb $URL_S3/one" /dev/null >asked
-assert_eq "$(head_status /one)" 404 "$(cat asked)"
+assert_eq "$(head_status /one)" 404 "$(<asked)"
 says 0 mb "$URL_S3/one"
 
 # ---- pages of objects, names of all kinds, uploads that nobody completed

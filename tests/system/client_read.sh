@@ -23,9 +23,9 @@ says() {
 	shift
 	gantry "$@" >out 2>err
 	have=$?
-	[ $have = "$rc" ] || fail "gantry $*: exit $have, want $rc: $(head -c 2000 out | tr -d '\0') $(cat err)"
+	[ $have = "$rc" ] || fail "gantry $*: exit $have, want $rc: $(head -c 2000 out | tr -d '\0') $(<err)"
 }
-error_has() { grep -qF -- "$1" err || fail "no \"$1\" in: $(cat err)"; }
+error_has() { grep -qF -- "$1" err || fail "no \"$1\" in: $(<err)"; }
 json() { /usr/bin/python3 -c "import json,sys; o = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))" "$@"; }
 
 # ---- cat: many pieces, which come in order although several are under way
@@ -35,7 +35,7 @@ bytes pattern:3 1000 >small
 for f in big small empty; do says 0 -q put $f "$URL_S3/bkt/$f"; done
 says 0 --require-rdma cat "$URL_S3/bkt/big"
 assert_same out big
-[ ! -s err ] || fail "cat speaks: $(cat err)"
+[ ! -s err ] || fail "cat speaks: $(<err)"
 # A reader that begins when no request is in progress any more: as many pieces as fit have come and wait for their turns.
 gets() { metric gantry_requests_total 'operation="GetObject"'; }
 before=$(gets)
@@ -79,7 +79,7 @@ error_has "NoSuchKey"
 gantry cat "$URL_S3/bkt/big" 2>err | head -c 10 >out
 assert_eq "${PIPESTATUS[0]}" 141 "exit status of cat into a closed pipe"
 head -c 10 big | cmp - out || fail "the beginning of a pipe"
-[ ! -s err ] || fail "cat into a closed pipe speaks: $(cat err)"
+[ ! -s err ] || fail "cat into a closed pipe speaks: $(<err)"
 if [ -w /dev/full ]; then
 	gantry cat "$URL_S3/bkt/small" >/dev/full 2>err && fail "cat to a full disk"
 	error_has "No space left on device"
@@ -102,7 +102,7 @@ curl -sS --fail -T small "$URL_S3/bkt/what" -H 'content-type: text/x-thing' -H '
 says 0 stat "$URL_S3/bkt/what"
 for line in 'size +1000 ' "etag +\"$(md5 small)\"" 'last-modified +[A-Z].* GMT' 'content-type +text/x-thing' 'cache-control +max-age=7' \
 	"checksum-crc64nvme +$(crc64 small)" 'metadata +colour: blue, a "quoted" one' 'metadata +two: 2' 'tags +2$'; do
-	grep -qE "^$line" out || fail "stat lacks $line: $(cat out)"
+	grep -qE "^$line" out || fail "stat lacks $line: $(<out)"
 done
 says 0 --json stat "$URL_S3/bkt/what"
 assert_eq "$(json out "o['ok'], o['size'], o['etag'], o['content_type'], o['checksums'], o['metadata'], o['tags'], o['headers']['cache-control']")" \
@@ -110,7 +110,7 @@ assert_eq "$(json out "o['ok'], o['size'], o['etag'], o['content_type'], o['chec
 says 0 --json stat "$URL_S3/bkt/empty"
 assert_eq "$(json out "o['size'], o['metadata'], o['tags']")" "(0, {}, 0)"
 says 0 --scality stat "$URL_SCAL/small"
-grep -qE '^size +1000 ' out || fail "stat of a scality object: $(cat out)"
+grep -qE '^size +1000 ' out || fail "stat of a scality object: $(<out)"
 says 3 stat "$URL_S3/bkt/gone"
 error_has "the server answered 404"
 says 3 --json stat "$URL_S3/bkt/gone"
@@ -124,26 +124,26 @@ sign() { says "$1" --access-key AKTEST --secret a/secret+1 presign "${@:2}"; }
 use() { curl -sS --max-time 20 -o body -w '%{http_code}' "$@"; }
 sign 0 "$SIGNED/bkt/what"
 assert_eq "$(wc -l <out)" 1
-assert_eq "$(use "$(cat out)")" 200
+assert_eq "$(use "$(<out)")" 200
 assert_same body small
-assert_eq "$(use -I "$(cat out)")" 403 "HEAD with a URL for GET"
-assert_eq "$(use -T small "$(cat out)")" 403 "PUT with a URL for GET"
+assert_eq "$(use -I "$(<out)")" 403 "HEAD with a URL for GET"
+assert_eq "$(use -T small "$(<out)")" 403 "PUT with a URL for GET"
 assert_eq "$(use "$(sed 's/what/small/' out)")" 403 "a URL for another object"
 sign 0 --method HEAD "$SIGNED/bkt/what"
-assert_eq "$(use -I "$(cat out)")" 200
+assert_eq "$(use -I "$(<out)")" 200
 sign 0 --method put --expires 5m "$SIGNED/bkt/a name with + & é %25.txt"
-assert_match "$(cat out)" 'X-Amz-Expires=300&'
-assert_eq "$(use -T small "$(cat out)")" 200 "$(cat out)"
+assert_match "$(<out)" 'X-Amz-Expires=300&'
+assert_eq "$(use -T small "$(<out)")" 200 "$(<out)"
 assert_eq "$(curl_s3 '/bkt/a%20name%20with%20%2B%20%26%20%C3%A9%20%25.txt' | md5)" "$(md5 small)"
 sign 0 --method DELETE "$SIGNED/bkt/a name with + & é %25.txt"
-assert_eq "$(use -X DELETE "$(cat out)")" 204
+assert_eq "$(use -X DELETE "$(<out)")" 204
 assert_eq "$(status_of GET '/bkt/a%20name%20with%20%2B%20%26%20%C3%A9%20%25.txt')" 404
 # What a signature in the header says of such names, too.
 says 0 -q --access-key AKTEST --secret a/secret+1 put small "$SIGNED/bkt/1+1=2 (a)%41"
 assert_eq "$(curl_s3 '/bkt/1%2B1%3D2%20%28a%29A' | md5)" "$(md5 small)"
 # A query of the caller's own is signed as well.
 sign 0 "$SIGNED/bkt/what?response-content-type=text/other&response-cache-control=no-store"
-assert_eq "$(curl -sS -o body -D - "$(cat out)" | tr -d '\r' | grep -ciE '^(content-type: text/other|cache-control: no-store)$')" 2 "$(cat body)"
+assert_eq "$(curl -sS -o body -D - "$(<out)" | tr -d '\r' | grep -ciE '^(content-type: text/other|cache-control: no-store)$')" 2 "$(<body)"
 assert_eq "$(use "$(sed 's/other/third/' out)")" 403
 sign 0 --expires 1 "$SIGNED/bkt/what"
 cp out short
@@ -152,12 +152,12 @@ assert_eq "$(json out "o['op'], o['method'], o['expires']")" "('presign', 'GET',
 assert_eq "$(use "$(json out "o['presigned']")")" 200
 # Temporary keys bring their token along; a key that may only read cannot lend more than it has.
 AWS_ACCESS_KEY_ID=AKTEST AWS_SECRET_ACCESS_KEY=a/secret+1 AWS_SESSION_TOKEN='to/ken+1=' gantry presign "$SIGNED/bkt/what" >out || fail "presign with a token"
-assert_match "$(cat out)" 'X-Amz-Security-Token=to%2Fken%2B1%3D&'
+assert_match "$(<out)" 'X-Amz-Security-Token=to%2Fken%2B1%3D&'
 says 0 --access-key AKREAD --secret reader-secret presign --method PUT "$SIGNED/bkt/what"
-assert_eq "$(use -T small "$(cat out)")" 403
-is_over() { [ "$(use "$(cat short)")" = 403 ]; }
+assert_eq "$(use -T small "$(<out)")" 403
+is_over() { [ "$(use "$(<short)")" = 403 ]; }
 wait_for 60 is_over
-assert_match "$(cat body)" "expired"
+assert_match "$(<body)" "expired"
 
 sign 2 --expires 0 "$SIGNED/bkt/what"
 error_has "--expires wants a time from 1 second to 7 days, such as 90, 15m, 12h, 7d: 0"

@@ -18,13 +18,13 @@ mkdir "$T/cm"
 echo 'RDMACM_1.0 { global: *; };' >"$T/cm/map"
 # shellcheck disable=SC2086
 gcc -std=gnu17 -D_GNU_SOURCE -shared -fPIC -Wall -Werror $san -Wl,--version-script,"$T/cm/map" -Wl,-soname,librdmacm.so.1 -o "$T/cm/librdmacm.so.1" \
-	"$ROOT/tests/fake/fake_rdmacm.c" >"$T/out" 2>&1 || fail "fake_rdmacm.c: $(cat "$T/out")"
+	"$ROOT/tests/fake/fake_rdmacm.c" >"$T/out" 2>&1 || fail "fake_rdmacm.c: $(<"$T/out")"
 export LD_LIBRARY_PATH="$T/cm"
 
 bytes pattern:3 64K >"$T/data"
 # put DEVICE: 64 KiB by RDMA.
 put() { gantry --require-rdma --device "$1" put "$T/data" "$URL_S3/bkt/$1" >"$T/err" 2>&1; }
-must_put() { put "$1" || fail "put from $1: $(cat "$T/err")"; }
+must_put() { put "$1" || fail "put from $1: $(<"$T/err")"; }
 must_put_4() { for ((i = 0; i < 4; i++)); do must_put mlx5_3; done; }
 moved() {
 	curl_admin /rails | /usr/bin/python3 -c '
@@ -60,7 +60,7 @@ must_put_4
 assert_eq "$(moved)" "4 0 0" "puts by each rail"
 again 'no 10.9.4.1 101'
 if put mlx5_3; then fail "served, though the kernel has no route"; fi
-grep -q unreachable "$T/err" || fail "no reason: $(cat "$T/err")"
+grep -q unreachable "$T/err" || fail "no reason: $(<"$T/err")"
 
 # A device that is none of ours, no manager, a library that does not return: both rails as without it, and soon.
 for how in 'to 10.9.4.1 mlx5_3 1' absent stuck; do
@@ -84,7 +84,7 @@ again 'to 10.9.4.1 mlx5_1 1'
 must_put mlx5_3
 again 'absent'
 if put mlx5_3; then fail "served, though nobody knows a route"; fi
-grep -q -e unreachable -e not-allowed "$T/err" || fail "no reason: $(cat "$T/err")"
+grep -q -e unreachable -e not-allowed "$T/err" || fail "no reason: $(<"$T/err")"
 
 
 # item T75: on a connection of RC the path's level holds, else that which the client was told, and the answer says it.  A number in the

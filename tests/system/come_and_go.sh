@@ -23,7 +23,7 @@ look() { curl -sS --fail -o /dev/null --unix-socket "$T/admin.sock" -X POST http
 assert_eq "$(rails)" "" "rails without a device"
 assert_eq "$(healthz)" ok "no RDMA at all is no reason"
 bytes pattern:7 1M >"$T/data"
-gantry put "$T/data" "$URL_S3/bkt/o" >"$T/out" 2>&1 || fail "put without a device: $(cat "$T/out")"
+gantry put "$T/data" "$URL_S3/bkt/o" >"$T/out" 2>&1 || fail "put without a device: $(<"$T/out")"
 
 # The first comes: it is looked for.
 softnicctl device 0 back
@@ -40,7 +40,7 @@ moved() { curl_admin /rails | /usr/bin/python3 -c 'import json, sys; print(*[r["
 by_second() { put_by mlx5_1 && [ "$(moved)" = "mlx5_0 mlx5_1" ]; }
 second() { softnicctl port 0 down; wait_for 60 rails_are "mlx5_0:down mlx5_1:up"; wait_for 60 by_second; softnicctl port 0 up; wait_for 60 rails_are "mlx5_0:up mlx5_1:up"; }
 second
-assert_eq "$(healthz)" ok "$(cat "$T/health")"
+assert_eq "$(healthz)" ok "$(<"$T/health")"
 
 # An address goes and comes back, in another row.
 softnicctl gid 0 del 127.0.0.1
@@ -64,7 +64,7 @@ daemon_run
 assert_eq "$(rails)" "mlx5_0:up" "without the second"
 wait_for 60 grep -q 'rdma.devices: mlx5_1: no such device' "$T/daemon.log"
 assert_eq "$(healthz)" degraded "a device that was named and is not there"
-grep -q 'rdma.devices: mlx5_1: no such device' "$T/health" || fail "$(cat "$T/health")"
+grep -q 'rdma.devices: mlx5_1: no such device' "$T/health" || fail "$(<"$T/health")"
 assert_eq "$(jq -r '.reasons[] | select(.text | test("no such device")) | .code' "$T/health")" device_missing
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200 "ready all the same"
 serves_rdma || fail "by the first"

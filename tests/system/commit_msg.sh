@@ -18,15 +18,15 @@ try() {
 }
 s72=$(printf 'x%.0s' {1..72})
 
-try docs/a "$s72" || fail "72 columns are allowed: $(cat "$T/said")"
+try docs/a "$s72" || fail "72 columns are allowed: $(<"$T/said")"
 try docs/a "${s72}y" && fail "73 columns are refused"
-assert_match "$(cat "$T/said")" 'commit-msg: the subject has 73 columns'
+assert_match "$(<"$T/said")" 'commit-msg: the subject has 73 columns'
 try docs/a $'subject\nbody at once' && fail "the second line is empty"
 try src/a "subject" && fail "a change of src has a body"
-assert_match "$(cat "$T/said")" 'src changes, and no body says why'
+assert_match "$(<"$T/said")" 'src changes, and no body says why'
 try src/a $'subject\n\nSigned-off-by: a <a@b>' && fail "a trailer is no reason"
-try src/a $'subject\n\nThe reason.' || fail "a body is a reason: $(cat "$T/said")"
-try src/a 'fixup! subject' || fail "a fixup passes: $(cat "$T/said")"
+try src/a $'subject\n\nThe reason.' || fail "a body is a reason: $(<"$T/said")"
+try src/a 'fixup! subject' || fail "a fixup passes: $(<"$T/said")"
 try docs/a "" && fail "an empty message is refused"
-git checkout -q -b other HEAD~1 && try docs/b "beside" && git checkout -q - && git merge -q --no-edit other >"$T/said" 2>&1 || fail "a merge passes: $(cat "$T/said")"
+git checkout -q -b other HEAD~1 && try docs/b "beside" && git checkout -q - && git merge -q --no-edit other >"$T/said" 2>&1 || fail "a merge passes: $(<"$T/said")"
 exit 0

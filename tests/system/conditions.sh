@@ -22,21 +22,21 @@ cat >>"$T/keys.yaml" <<-END
 	  grants: [ { bucket: bkt, no_delete: true, no_overwrite: true }, { bucket: bkt, prefix: tmp/ } ]
 	- { access_key: AKSHORT, secret_key: short-secret, expires: "$(date -u -d '+4 seconds' +%FT%TZ)" }
 END
-assert_eq "$(curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/reload)" 200 "$(cat "$T/out")"
+assert_eq "$(curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/reload)" 200 "$(<"$T/out")"
 short=$(($(date +%s) + 4))
 head -c 2000000 /dev/urandom >"$T/body"
 
 # ---- by RDMA, as gantry does
-by_rdma() { (eval "$(cat "$T/$1")" && nic "$BUILD/gantry" --require-rdma -q put "${@:3}" "$T/body" "http://$SIGNED/bkt/$2") 2>"$T/err"; }
-by_rdma once rdma || fail "a new object by RDMA: $(cat "$T/err")"
+by_rdma() { (eval "$(<"$T/$1")" && nic "$BUILD/gantry" --require-rdma -q put "${@:3}" "$T/body" "http://$SIGNED/bkt/$2") 2>"$T/err"; }
+by_rdma once rdma || fail "a new object by RDMA: $(<"$T/err")"
 ! by_rdma once rdma || fail "overwritten by RDMA"
-grep -qF "The object exists, and the access key may not change existing objects (no_overwrite)." "$T/err" || fail "$(cat "$T/err")"
-by_rdma keep rdma || fail "overwriting by RDMA with no_delete alone: $(cat "$T/err")"
+grep -qF "The object exists, and the access key may not change existing objects (no_overwrite)." "$T/err" || fail "$(<"$T/err")"
+by_rdma keep rdma || fail "overwriting by RDMA with no_delete alone: $(<"$T/err")"
 
 # An expiry is a deletion: of a new object, of one that exists, of a copy and of an upload.
 ! by_rdma keep ttl --ttl 60 || fail "an expiry with no_delete"
-grep -qF "The access key may not delete (no_delete)." "$T/err" || fail "$(cat "$T/err")"
-ttl() { (eval "$(cat "$T/keep")" && "$BUILD/tools/s3sign" -s "$SIGNED" -k "$AWS_ACCESS_KEY_ID" -p "$AWS_SECRET_ACCESS_KEY" "$@" x-gantry-ttl:60); }
+grep -qF "The access key may not delete (no_delete)." "$T/err" || fail "$(<"$T/err")"
+ttl() { (eval "$(<"$T/keep")" && "$BUILD/tools/s3sign" -s "$SIGNED" -k "$AWS_ACCESS_KEY_ID" -p "$AWS_SECRET_ACCESS_KEY" "$@" x-gantry-ttl:60); }
 assert_match "$(ttl -b "$T/body" PUT /bkt/rdma 2>&1)" '^403' "an expiry of an object that exists"
 assert_match "$(ttl -m empty PUT /bkt/copy x-amz-copy-source:/bkt/rdma 2>&1)" '^403' "an expiry of a copy"
 assert_match "$(ttl -m empty POST '/bkt/rdma?uploads' 2>&1)" '^403' "an expiry of an upload"
@@ -48,7 +48,7 @@ assert_match "$(ttl -m empty GET /bkt/rdma 2>&1)" '^200' "a GET with a header wi
 # ---- of many at once exactly one is the first
 for round in 1 2 3 4; do
 	for i in 1 2 3 4 5 6 7 8; do
-		(eval "$(cat "$T/once")" && head -c $((i * 60000)) "$T/body" >"$T/b$i" && "$BUILD/tools/s3sign" -s "$SIGNED" -k "$AWS_ACCESS_KEY_ID" -p "$AWS_SECRET_ACCESS_KEY" \
+		(eval "$(<"$T/once")" && head -c $((i * 60000)) "$T/body" >"$T/b$i" && "$BUILD/tools/s3sign" -s "$SIGNED" -k "$AWS_ACCESS_KEY_ID" -p "$AWS_SECRET_ACCESS_KEY" \
 			-b "$T/b$i" PUT "/bkt/race$round" >"$T/race$i" 2>&1) &
 		runs[i]=$!
 	done

@@ -25,14 +25,14 @@ assert_eq "$(copies plain)" 1
 assert_eq "$(header_of x-gantry-copies /plain -X PUT)" "" "said to who did not ask"
 assert_status PUT /two 200 -H 'x-gantry-copies: 2'
 assert_eq "$(header_of x-gantry-copies /two -X PUT -H 'x-gantry-copies: 2') $(copies two)" "2 2"
-mb three --copies 2 >"$T/out" 2>&1 || fail "gantry mb --copies 2: $(cat "$T/out")"
+mb three --copies 2 >"$T/out" 2>&1 || fail "gantry mb --copies 2: $(<"$T/out")"
 mb one --copies 1 -q || fail "gantry mb --copies 1"
 assert_eq "$(copies three) $(copies one)" "2 1"
 mb three -q || fail "a bucket that is there, whatever it has"
 assert_eq "$(copies three)" 2
 rc=0; mb four --copies 3 >"$T/out" 2>&1 || rc=$?
 assert_eq "$rc $(head_status /four)" "2 404"
-grep -q -- '--copies wants 1 or 2' "$T/out" || fail "$(cat "$T/out")"
+grep -q -- '--copies wants 1 or 2' "$T/out" || fail "$(<"$T/out")"
 
 # ---- signed where the request is
 assert_eq "$(signed -u x-gantry-copies:2 PUT /signed)" "403 AccessDenied"
@@ -72,7 +72,7 @@ upload=$(curl_s3 '/two/key?uploads' -X POST | grep -o '<UploadId>[^<]*' | cut -d
 assert_eq "$(code_of /two -X PUT -H 'x-gantry-copies: 1')" InvalidBucketState "with an upload in progress"
 rc=0; mb two --copies 1 >"$T/out" 2>&1 || rc=$?
 assert_eq "$rc" 1
-grep -q 'neither objects nor uploads' "$T/out" || fail "gantry mb: $(cat "$T/out")"
+grep -q 'neither objects nor uploads' "$T/out" || fail "gantry mb: $(<"$T/out")"
 assert_status DELETE "/two/key?uploadId=$upload" 204
 mb two --copies 1 -q || fail "gantry mb changes an empty one"
 assert_eq "$(copies two)" 1
@@ -83,7 +83,7 @@ create='<CreateBucketConfiguration><Tags><Tag><Key>a</Key><Value>b</Value></Tag>
 expiring() {
 	local urls
 	mapfile -t urls < <(seq -f "$URL_S3/gone/key-%.0f" 40)
-	curl -sS --fail -X PUT -H 'x-gantry-ttl: 1' -d bytes "${urls[@]}" >"$T/out" || fail "x-gantry-ttl: $(cat "$T/out")"
+	curl -sS --fail -X PUT -H 'x-gantry-ttl: 1' -d bytes "${urls[@]}" >"$T/out" || fail "x-gantry-ttl: $(<"$T/out")"
 	sleep 1
 }
 assert_status PUT /gone 200 -H 'x-gantry-copies: 2' -d "$create"
@@ -131,7 +131,7 @@ refused() { # what gantryd --check-config says of store: $1
 	sed "/default_copies/d; s/^store:/store:\n  $1/" "$T/gantryd.yaml" >"$T/bad.yaml"
 	"$BUILD/gantryd" -c "$T/bad.yaml" --check-config >"$T/out" 2>&1 || rc=$?
 	assert_eq "$rc" 78 "$1"
-	grep -q "$2" "$T/out" || fail "$1: $(cat "$T/out")"
+	grep -q "$2" "$T/out" || fail "$1: $(<"$T/out")"
 }
 refused 'default_copies: 3' 'store.default_copies: '
 refused 'default_copies: 0' 'store.default_copies: '
@@ -146,7 +146,7 @@ assert_match "$(message_of /two -X PUT -H 'x-gantry-copies: 2')" 'want two disks
 assert_eq "$(head_status /two)" 404
 rc=0; mb two --copies 2 >"$T/out" 2>&1 || rc=$?
 assert_eq "$rc" 1
-grep -q 'want two disks' "$T/out" || fail "gantry mb: $(cat "$T/out")"
+grep -q 'want two disks' "$T/out" || fail "gantry mb: $(<"$T/out")"
 assert_status PUT /one 200 -H 'x-gantry-copies: 1'
 assert_eq "$(copies one)" 1
 stop_daemon

@@ -18,4 +18,4 @@ gantry mb "$URL_S3/bkt" --copies 2 || fail "gantry mb --copies 2"
 for i in 0 1 2; do DISK_PATH[i]=$T/disk$i; done
 rig_run kill_daemon "$SECS" "$ROUNDS"
 rig_same_on_both
-nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(cat "$T/fsck")"
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(<"$T/fsck")"

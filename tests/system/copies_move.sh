@@ -58,14 +58,14 @@ now() { # what of a disk
 	wait_for 60 ended
 }
 drained() {
-	gantry disk drain "${DISK_PATH[$1]}" >"$T/said" 2>&1 || fail "drain: $(cat "$T/said")"
+	gantry disk drain "${DISK_PATH[$1]}" >"$T/said" 2>&1 || fail "drain: $(<"$T/said")"
 	while_later
 	again
 	wait_for 60 ended
 	is "${DISK_PATH[$1]}" drained || is "${DISK_PATH[$1]}" '' || fail "it is $(state_of "${DISK_PATH[$1]}")"
 }
 added() {
-	gantry disk add "$T/disk$made" --size "$DISK_SIZE" >"$T/said" 2>&1 || fail "add: $(cat "$T/said")"
+	gantry disk add "$T/disk$made" --size "$DISK_SIZE" >"$T/said" 2>&1 || fail "add: $(<"$T/said")"
 	DISK_PATH[$1]=$T/disk$made
 	made=$((made + 1))
 	configure
@@ -93,11 +93,11 @@ while :; do
 done
 load_works 50
 touch "$T/stop"
-wait $LOAD || fail "$(cat "$T/load")"
+wait $LOAD || fail "$(<"$T/load")"
 cat "$T/load"
 echo "$rounds rounds"
 ! grep -o 'GET:503=[0-9]*' "$T/load" || fail "reads were answered 503"
 curl_s3 '/bkt?list-type=2' | grep -o '<Key>[^<]*' | sed 's/<Key>//' | diff - "$T/names" || fail "a list of all is not what is there"
 RIG_KEYS='bkt/t[0-2]/k[000-024]'
 rig_same_on_both
-nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(cat "$T/fsck")"
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(<"$T/fsck")"

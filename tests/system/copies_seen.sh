@@ -40,7 +40,7 @@ put_all 'plain/k[1-5]'
 assert_eq "$(curl_admin /status | jq '.store | has("copies")')" false
 assert_eq "$(metric gantry_copies_objects) $(exposed)" "0 0"
 admin top --count 1 --interval 0.1 >"$T/said" || fail "gantry top"
-assert_lacks "$(cat "$T/said")" '^copies' "gantry top"
+assert_lacks "$(<"$T/said")" '^copies' "gantry top"
 assert_lacks "$(admin disk status)" ' have (one copy|two copies)' "gantry disk status"
 
 # ---- all is well ----
@@ -76,13 +76,13 @@ wait_for 60 whole
 # What it has of others' second copies nobody reads but the scrub, which finds all of it in one walk; of what has one copy nobody has the bytes.
 put_all 'plain/k[1-5]'
 N=$(repaired)
-curl -sS --fail --unix-socket "$T/admin.sock" -X POST http://gantryd/control/scrub -o "$T/said" || fail "scrub: $(cat "$T/said")"
+curl -sS --fail --unix-socket "$T/admin.sock" -X POST http://gantryd/control/scrub -o "$T/said" || fail "scrub: $(<"$T/said")"
 walks() { [ "$(metric gantry_scrub_walks_total)" = 1 ]; }
 wait_for 60 walks
 [ "$(metric gantry_scrub_errors_total)" -gt 0 ] || fail "the scrub found nothing"
 assert_eq "$(repaired)" $((N + $(metric gantry_scrub_errors_total))) "objects that were written anew"
 stop_daemon
-"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(<"$T/said")"
 
 # ---- a disk is away ----
 mv "$T/disk1" "$T/away"
@@ -101,7 +101,7 @@ assert_eq "$(status '[.exposed_objects, .exposed_bytes, .away[0].disk, .away[0].
 	"$N $((N * 50000)) ${U1::8} $U1 true false"
 assert_has "$(admin top --count 1 --interval 0.1)" "^copies +$N objects \\(.*\\) have one copy, away: disk ${U1::8} $T/disk1\$" "gantry top"
 admin status >"$T/said" && fail "gantry status ends well"
-assert_has "$(cat "$T/said")" "^copies +$N objects .* have one copy, away: disk ${U1::8} $T/disk1" "gantry status"
+assert_has "$(<"$T/said")" "^copies +$N objects .* have one copy, away: disk ${U1::8} $T/disk1" "gantry status"
 assert_has "$(admin disk status)" "^$N objects .* have one copy, away: disk ${U1::8} $T/disk1" "gantry disk status"
 assert_has "$(admin doctor 2>&1 || true)" "copies +$N objects .* have one copy, away: disk ${U1::8} $T/disk1" "gantry doctor"
 # What is written now has one copy, too; what is replaced or goes counts as what it is.
@@ -129,7 +129,7 @@ waits=$!
 is_on_screen() { tr '\r' '\n' <"$T/screen" | grep -qE '[0-9.]+ ([KM]i)?B of about [0-9.]+ [KM]iB.*: second copies are made'; }
 wait_for 60 is_on_screen
 kill_daemon
-wait "$waits" && fail "disk status --wait ends well without a daemon: $(cat "$T/waits")"
+wait "$waits" && fail "disk status --wait ends well without a daemon: $(<"$T/waits")"
 
 # ---- the disk that has all is away: it is needed ----
 mv "$T/disk0" "$T/away"
@@ -149,7 +149,7 @@ mv "$T/away" "$T/disk0"
 configure 'move_rate: 1'
 daemon_run
 sed -i '/move_rate/d' "$T/gantryd.yaml"
-curl -sS --fail --unix-socket "$T/admin.sock" -X POST http://gantryd/control/reload -o "$T/said" || fail "reload: $(cat "$T/said")"
+curl -sS --fail --unix-socket "$T/admin.sock" -X POST http://gantryd/control/reload -o "$T/said" || fail "reload: $(<"$T/said")"
 wait_for 60 none_exposed
 wait_for 60 is_well
 assert_eq "$(metric gantry_copies_objects) $(metric gantry_copies_bytes)" "$((2 * KEYS)) $((2 * KEYS * 50000))"
@@ -159,4 +159,4 @@ assert_has "$(admin disk status)" "^$((2 * KEYS)) objects .* have two copies" "g
 curl_admin /metrics >"$T/metrics"
 promtool check metrics <"$T/metrics" || fail "promtool check metrics"
 stop_daemon
-"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(<"$T/said")"

@@ -27,7 +27,7 @@ if unshare -m true 2>/dev/null; then
 	assert_eq "$(shared)" '' "disks on file systems of their own"
 	assert_eq "$(curl_admin /healthz | json status)" ok
 	# A directory beside a disk of the store.
-	gantry --admin "$T/admin.sock" disk add "$T/disk1/more" --size 96MiB >"$T/said" || fail "disk add: $(cat "$T/said")"
+	gantry --admin "$T/admin.sock" disk add "$T/disk1/more" --size 96MiB >"$T/said" || fail "disk add: $(<"$T/said")"
 	wait_for 60 is_said
 	shared | grep -q "$T/disk1/d and $T/disk1/more are on one device or file system" || fail "$(shared)"
 	stop_daemon

@@ -29,15 +29,15 @@ for i in 1 2 3; do curl_s3 "/two/k$i" -T "$T/body" -o /dev/null || fail "PUT"; d
 rc=0
 gantry disk drain "$T/disk1" >"$T/said" 2>&1 || rc=$?
 assert_eq "$rc" 1
-grep -q 'bucket two has two copies of each object, which need two disks' "$T/said" && grep -q '^remedy: add another disk first$' "$T/said" && grep -q '^All objects of bucket two are lost; last resort: remove the bucket$' "$T/said" || fail "drain: $(cat "$T/said")"
+grep -q 'bucket two has two copies of each object, which need two disks' "$T/said" && grep -q '^remedy: add another disk first$' "$T/said" && grep -q '^All objects of bucket two are lost; last resort: remove the bucket$' "$T/said" || fail "drain: $(<"$T/said")"
 assert_eq "$(curl -sS --unix-socket "$T/admin.sock" -o "$T/said" -w '%{http_code}' -d "{\"disk\":\"$T/disk1\"}" http://gantryd/control/disk/drain)" 409
-grep -q 'bucket two has two copies' "$T/said" || fail "drain: $(cat "$T/said")"
+grep -q 'bucket two has two copies' "$T/said" || fail "drain: $(<"$T/said")"
 assert_eq "$(states)" "serving serving"
 
 # ---- the bucket is gone: one disk stays ----
 for i in 1 2 3; do assert_status DELETE "/two/k$i" 204; done
 assert_status DELETE /two 204
-gantry disk drain "$T/disk1" >"$T/said" 2>&1 || fail "drain: $(cat "$T/said")"
+gantry disk drain "$T/disk1" >"$T/said" 2>&1 || fail "drain: $(<"$T/said")"
 assert_eq "$(states)" "serving moving"
 assert_eq "$(code_of /two -X PUT -H 'x-gantry-copies: 2')" InvalidArgument "while the other disk is drained"
 unset GANTRY_STORE_MOVE_RATE
@@ -49,7 +49,7 @@ mine
 assert_eq "$(code_of /two -X PUT -H 'x-gantry-copies: 2')" InvalidArgument "on one disk"
 
 # ---- another one comes, and there are two copies again ----
-gantry disk --size 64MiB add "$T/disk2" >"$T/said" || fail "add: $(cat "$T/said")"
+gantry disk --size 64MiB add "$T/disk2" >"$T/said" || fail "add: $(<"$T/said")"
 sed -i "s|$T/disk1|$T/disk2|" "$T/gantryd.yaml"
 again
 wait_for 60 ended
@@ -63,5 +63,5 @@ gantry disk drain "$T/disk2" >"$T/said" 2>&1 || rc=$?
 assert_eq "$rc" 1
 mine
 stop_daemon
-nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(cat "$T/fsck")"
-grep -q 'records are second copies' "$T/fsck" || fail "no second copies: $(cat "$T/fsck")"
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(<"$T/fsck")"
+grep -q 'records are second copies' "$T/fsck" || fail "no second copies: $(<"$T/fsck")"

@@ -52,7 +52,7 @@ assert_match "$(gantry cp -r "$B/tree" "$B/copy")" "0 B by RDMA, 0 B by HTTP, 69
 gantry mb "$OTHER/there" || fail "a bucket"
 # Who does not sign sees nothing of it.
 assert_eq "$(AWS_ACCESS_KEY_ID='' AWS_SECRET_ACCESS_KEY='' rc_of gantry ls "$OTHER/there")" 1
-assert_match "$(cat say)" AccessDenied
+assert_match "$(<say)" AccessDenied
 assert_match "$(gantry cp -r "$B/tree" "$OTHER/there/x")" "^cp: 4 files, 139.2 MiB in .*: 139.2 MiB by RDMA, 0 B by HTTP"
 gantry -q cp -r "$OTHER/there/x" elsewhere && diff -r in elsewhere || fail "from server to server"
 curl -sS --fail -T in/a -H 'content-type: text/x-test' "$B/typed" || fail "curl"
@@ -69,7 +69,7 @@ assert_match "$(gantry ls -rl --human "$B/tree/sub/b")" " 66.8 MiB tree/sub/big$
 assert_match "$(gantry ls --json "$B/tree/a")" '^\{"op":"ls","type":"object","name":"tree/a","size":3000001,"etag":'
 assert_eq "$(rc_of gantry ls "$B/nothing")" 3
 assert_eq "$(rc_of gantry ls "$URL_S3/none")" 3
-assert_match "$(cat say)" NoSuchBucket
+assert_match "$(<say)" NoSuchBucket
 assert_eq "$(gantry du "$B/tree/" | tr -s ' ')" " 73000007 4 tree/"
 assert_eq "$(gantry du -d 2 "$B/tree/" | tr -s ' ' | head -n 2 | tr '\n' ';')" " 5 1 tree/sub/deep/; 70000006 2 tree/sub/;"
 assert_match "$(gantry du --human "$B/tree/")" "69.6 MiB +4 tree/"
@@ -104,14 +104,14 @@ assert_status GET /there/x/a 404
 # Nothing is deleted when something is unknown, or when there is nothing.
 mkdir none
 assert_eq "$(rc_of gantry sync --delete none "$B/copy")" 1
-assert_match "$(cat say)" "3 objects or files are lost; last resort: --yes"
+assert_match "$(<say)" "3 objects or files are lost; last resort: --yes"
 assert_eq "$(rc_of gantry sync --delete missing "$B/copy")" 1
 assert_eq "$(rc_of gantry sync --delete "$URL_S3/none" out)" 3
 touch out/alone out/sub/deep/alone
 rm out/sub/big && mkdir out/sub/big
 assert_eq "$(rc_of gantry sync --delete "$B/tree" out)" 1
-assert_match "$(cat say)" "there is a directory of that name"
-assert_match "$(cat say)" "nothing is deleted: something could not be copied"
+assert_match "$(<say)" "there is a directory of that name"
+assert_match "$(<say)" "nothing is deleted: something could not be copied"
 [ -e out/alone ] || fail "deleted although something failed"
 assert_eq "$(gantry ls -r "$B/copy/" | wc -l)" 3
 
@@ -123,7 +123,7 @@ assert_eq "$(gantry cp -rn --exclude 'sub/*' --include '*big' "$B/tree" out | tr
 
 # ---- rm -r ----
 assert_eq "$(rc_of gantry rm -r "$B/copy" </dev/null)" 2
-assert_match "$(cat say)" "wants --yes"
+assert_match "$(<say)" "wants --yes"
 assert_eq "$(gantry rm -rn "$B/copy" | wc -l)" 3
 gantry -q cp in/a "$B/copying" || fail cp
 assert_eq "$(gantry rm -ry "$B/copy")" "rm: 3 objects removed"
@@ -135,10 +135,10 @@ for words in "cp a b" "sync a b" "cp in $B/x" "cp $B out" "cp -r $URL_S3 out" "r
 	"du -d x $B" "cp a $B/x?y"; do
 	# shellcheck disable=SC2086
 	assert_eq "$(rc_of gantry $words)" 2 "gantry $words"
-	assert_match "$(cat say)" "^gantry: " "gantry $words"
+	assert_match "$(<say)" "^gantry: " "gantry $words"
 done
 assert_eq "$(rc_of gantry cp missing "$B/x")" 1
-assert_match "$(cat say)" "cp missing: No such file"
+assert_match "$(<say)" "cp missing: No such file"
 assert_eq "$(rc_of gantry cp "$B/missing" got)" 3
 assert_eq "$(rc_of gantry cp in/a "$URL_S3/none/x")" 3
 assert_eq "$(rc_of gantry cp "$B/one/a" nowhere/got)" 1
@@ -161,8 +161,8 @@ wait_for 60 both_are_read
 truncate -s 1000 cut/mid cut/big
 softnicctl rule clear
 wait $cutting
-assert_eq $? 1 "cp -r of a file that was cut short: $(cat say)"
-assert_match "$(cat say)" "cp big: the file became shorter while it was read"
+assert_eq $? 1 "cp -r of a file that was cut short: $(<say)"
+assert_match "$(<say)" "cp big: the file became shorter while it was read"
 curl_s3 /bkt/cut/mid | cmp - whole || fail "what was read before it was cut short"
 curl_s3 /bkt/cut/small | cmp - cut/small || fail "the one after it"
 assert_status GET /bkt/cut/big 404

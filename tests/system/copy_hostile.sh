@@ -10,7 +10,7 @@ cd "$T" || exit 1
 export XDG_STATE_HOME=$T/state
 /usr/bin/python3 "$ROOT/tests/system/copy_hostile.py" "$T/port" &
 wait_for 60 test -s port
-U=http://127.0.0.1:$(cat port)
+U=http://127.0.0.1:$(<port)
 rc_of() { "$@" >say 2>&1; echo $?; }
 
 fill() {
@@ -20,7 +20,7 @@ fill() {
 	ln -s "$T/outside/target" there/linked
 }
 # What is refused, and by which words.
-told() { grep -qaF -- "$1" say || fail "nothing was told of $1: $(cat say)"; }
+told() { grep -qaF -- "$1" say || fail "nothing was told of $1: $(<say)"; }
 judge() {
 	told "/../escape: the name has '..'"
 	told "//absolute: the name begins with '/'"
@@ -40,10 +40,10 @@ judge() {
 	[ -d there/file ] && told "file: there is a directory" || told "file/below: a directory of the name is a file here"
 }
 sound() {
-	assert_eq "$(cat there/ok)" ok
-	assert_eq "$(cat there/sub/ok)" sub/ok
-	assert_eq "$(cat there/dir/below)" dir/below
-	assert_eq "$(cat there/-rf)" -rf
+	assert_eq "$(<there/ok)" ok
+	assert_eq "$(<there/sub/ok)" sub/ok
+	assert_eq "$(<there/dir/below)" dir/below
+	assert_eq "$(<there/-rf)" -rf
 	assert_eq "$(cat 'there/\..\back')" '\..\back'
 	[ -d there/mark ] || fail "what stands for a directory is none"
 	assert_eq "$(find outside | wc -l)" 1 "something was written outside"
@@ -73,7 +73,7 @@ assert_eq "$(rc_of gantry -C there mget list "$U/names")" 1
 told "../escape: the name has '..'"
 told "link/through: a directory of the name is a symbolic link"
 told "linked: there is a symbolic link"
-assert_eq "$(cat there/sub/ok)" sub/ok
+assert_eq "$(<there/sub/ok)" sub/ok
 assert_eq "$(find outside | wc -l)" 1 "mget wrote outside"
 
 # Lists that are none: nothing is copied from them, and nothing deleted.
@@ -85,9 +85,9 @@ for bucket in broken refuses endless outside; do
 	assert_eq "$(rc_of gantry sync --delete --yes local "$U/$bucket/x")" 1 "to $bucket"
 	assert_eq "$(rc_of gantry rm -ry "$U/$bucket/x")" 1 "rm -r of $bucket"
 	assert_eq "$(rc_of gantry ls -r "$U/$bucket/x")" 1 "ls of $bucket"
-	[ ! -e port.deleted ] || fail "deleted after a list that was not whole: $(cat port.deleted)"
+	[ ! -e port.deleted ] || fail "deleted after a list that was not whole: $(<port.deleted)"
 done
-assert_match "$(cat say)" "do not begin with what was asked for"
+assert_match "$(<say)" "do not begin with what was asked for"
 # A directory that cannot be read hides what is in it.
 mkdir -p dark/closed
 touch dark/a dark/closed/b

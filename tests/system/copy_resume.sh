@@ -33,7 +33,7 @@ hold_when() {
 	"${G[@]}" -q "$@" >say 2>&1 &
 	PID=$!
 	wait_for 60 eval "$when"
-	kill -STOP $PID || fail "the copy is over: $(cat say)"
+	kill -STOP $PID || fail "the copy is over: $(<say)"
 	softnicctl rule clear >/dev/null
 }
 end_of_it() {
@@ -54,7 +54,7 @@ interrupt_when() {
 		kill -CONT $PID
 		wait $PID
 	} 2>/dev/null
-	assert_eq $? 130 "$(cat say)"
+	assert_eq $? 130 "$(<say)"
 }
 # The same after so many seconds.
 kill_after() {
@@ -121,7 +121,7 @@ for ((i = 0; i < 3; i++)); do
 		pids+=($!)
 	done
 	for k in 1 2 3 4; do
-		if wait "${pids[k - 1]}"; then won=$((won + 1)); else assert_match "$(cat say$k)" "another gantry is at this file"; fi
+		if wait "${pids[k - 1]}"; then won=$((won + 1)); else assert_match "$(<say$k)" "another gantry is at this file"; fi
 	done
 	[ $won -ge 1 ] || fail "nobody copied it"
 	assert_same down/big other
@@ -134,10 +134,10 @@ hold_when '[ "$(pieces down)" -ge 2 ]' -j 1 cp "$B/up" down/big
 kill_daemon
 kill -CONT $PID
 wait $PID
-assert_eq $? 1 "$(cat say)"
+assert_eq $? 1 "$(<say)"
 [ ! -e down/big ] || fail "half a file has its name"
 assert_eq "$(rc_of gantry cp "$B/up" down/big)" 1
-assert_match "$(cat say)" "no answer"
+assert_match "$(<say)" "no answer"
 daemon_run
 assert_match "$(gantry cp "$B/up" down/big)" "were there from an earlier run"
 assert_same down/big other

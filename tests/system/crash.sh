@@ -148,6 +148,6 @@ echo "window g 2000000" >"$T/check"
 for key in "${!state[@]}"; do read_back "$key" ${state[$key]}; done >>"$T/check"
 raw "$T/check"
 stop_daemon
-nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(cat "$T/fsck")"
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(<"$T/fsck")"
 echo "$rounds kills; $acknowledged acknowledged, none lost; under way and found whole: $wholes, as before: $before, absent: $absent; ${#state[@]} objects at the end"
 [ "$acknowledged" -gt $((rounds * 2)) ] || fail "hardly anything was acknowledged: the test proves nothing"

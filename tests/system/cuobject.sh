@@ -10,7 +10,7 @@ tests=$BUILD/cuobject-tests
 [ -x "$tests/names" ] || { command -v "${CXX:-g++}" >/dev/null && fail "$tests/names is not built"; skip "no C++ compiler, so no libcuobjclient"; }
 # Clients and servers are on this machine.
 export GANTRY_SERVER_ALLOW='subnet, loopback, self' CUFILE_ENV_PATH_JSON='' CUOBJ_ENV_PATH_JSON=''
-cuobject() { nic "$ROOT/scripts/with-gantry-cuobject" "$@" >"$T/out" 2>&1 || fail "$*: exit $?: $(cat "$T/out")"; }
+cuobject() { nic "$ROOT/scripts/with-gantry-cuobject" "$@" >"$T/out" 2>&1 || fail "$*: exit $?: $(<"$T/out")"; }
 start_daemon
 cuobject "$tests/api_client"
 cuobject "$tests/names"

@@ -46,7 +46,7 @@ untouched_after() {
 		!(($7 " " $9) in end) { next }
 		{ t = end[$7 " " $9] }
 		$12 == "UNFINISHED" || ($11 > 0 && $2 > t) { printf "%s, %.0f us after the answer: %s\n", $6, ($2 - t) / 1000, $0; bad++ }
-		END { exit bad > 0 }' "$T/replies" "$T/records" >"$T/touched" || fail "$what: $(cat "$T/touched")"
+		END { exit bad > 0 }' "$T/replies" "$T/records" >"$T/touched" || fail "$what: $(<"$T/touched")"
 }
 
 once() {

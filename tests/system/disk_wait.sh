@@ -26,9 +26,9 @@ curl -sS --unix-socket "$T/admin.sock" -X POST -d '{"action":"stop"}' http://x/c
 
 # ---- a drain ----
 on_terminal disk drain "$T/disk1" --wait --write --conf "$T/gantryd.yaml" >"$T/out" || fail "disk drain --wait: $(cat "$T/out" "$T/screen")"
-shows '^.*[0-9.]+ MiB of about [0-9.]+ MiB \([0-9]+ %\), [0-9.]+ [KM]iB/s, [0-9a-z ]+ left: '"$T/disk1 is drained" || fail "$(cat "$T/screen")"
-grep -qE "drained .*$T/disk1" "$T/out" || fail "$(cat "$T/out")"
+shows '^.*[0-9.]+ MiB of about [0-9.]+ MiB \([0-9]+ %\), [0-9.]+ [KM]iB/s, [0-9a-z ]+ left: '"$T/disk1 is drained" || fail "$(<"$T/screen")"
+grep -qE "drained .*$T/disk1" "$T/out" || fail "$(<"$T/out")"
 [ "$(tail -c 4 "$T/screen" | od -An -c | tr -d ' ')" = '\r033[K' ] || fail "the line is left"
-grep -q "$T/disk0" "$T/conf.d/disks.yaml" && ! grep -q "$T/disk1" "$T/conf.d/disks.yaml" || fail "store.disks: $(cat "$T/conf.d/disks.yaml")"
+grep -q "$T/disk0" "$T/conf.d/disks.yaml" && ! grep -q "$T/disk1" "$T/conf.d/disks.yaml" || fail "store.disks: $(<"$T/conf.d/disks.yaml")"
 for i in $(seq 24); do curl_s3 "/bkt/o$i" | cmp - "$T/body" || fail "o$i"; done
 assert_alive

@@ -11,8 +11,8 @@ FILE=$T/conf.d/disks.yaml
 says() { # STATUS WORDS COMMAND...
 	local rc=0
 	"${@:3}" >"$T/said" 2>&1 || rc=$?
-	assert_eq "$rc" "$1" "${*:3}: $(cat "$T/said")"
-	grep -qF -- "$2" "$T/said" || fail "${*:3}: it does not say \"$2\": $(cat "$T/said")"
+	assert_eq "$rc" "$1" "${*:3}: $(<"$T/said")"
+	grep -qF -- "$2" "$T/said" || fail "${*:3}: it does not say \"$2\": $(<"$T/said")"
 }
 disk() { gantry --admin "$A" disk "$@" --conf "$T/gantryd.yaml"; }
 health() { curl_admin /healthz | jq -r "$1"; }
@@ -33,7 +33,7 @@ rm "$T/conf.d"
 mkdir "$T/conf.d"
 echo 'log: { level: info }' >"$FILE"
 says 1 'this command has not written the file' disk add "$T/disk2" --size 96MiB --write
-assert_eq "$(cat "$FILE")" 'log: { level: info }'
+assert_eq "$(<"$FILE")" 'log: { level: info }'
 rm "$FILE"
 printf 'store:\n  disks:\n    - { path: "%s" }\n' "$T/disk0" >"$T/conf.d/site.yaml"
 says 1 "would not be used: store.disks is taken from $T/conf.d/site.yaml" disk add "$T/disk2" --size 96MiB --write
@@ -51,21 +51,21 @@ rmdir "$T/conf.d"
 chmod 640 "$T/gantryd.yaml"
 chown 0:65534 "$T/gantryd.yaml"
 says 0 "$FILE: written" disk add "$T/disk2" --size 96MiB --write
-! grep -q 'add this line' "$T/said" || fail "the line is written, and the operator is told to write it: $(cat "$T/said")"
+! grep -q 'add this line' "$T/said" || fail "the line is written, and the operator is told to write it: $(<"$T/said")"
 assert_eq "$(stat -c '%a %u:%g' "$FILE")" '640 0:65534'
 assert_eq "$(stat -c '%a %u:%g' "$T/conf.d")" '750 0:65534' "the directory"
 assert_eq "$(listed)" 'disk0 disk1 disk2 '
 assert_eq "$(ls -A "$T/conf.d")" disks.yaml
-grep -qF "    - { path: \"$T/disk2\", size: 96MiB }" "$FILE" || fail "$(cat "$FILE")"
+grep -qF "    - { path: \"$T/disk2\", size: 96MiB }" "$FILE" || fail "$(<"$FILE")"
 WAIT_USUAL=30 wait_for 60 unnamed 0
 assert_eq "$(metric gantry_config_restart_needed)" 0 "the file names the disks that the daemon has, and no restart is needed"
 reload() { curl -sS --fail --unix-socket "$A" -X POST http://x/control/reload -o "$T/said" || fail "reload"; }
 sed -i.bak "s|$T/disk1|$T/disk7|" "$FILE"
 reload
-assert_eq "$(metric gantry_config_restart_needed)" 1 "another disk is named: $(cat "$T/said")"
+assert_eq "$(metric gantry_config_restart_needed)" 1 "another disk is named: $(<"$T/said")"
 mv "$FILE.bak" "$FILE"
 reload
-assert_eq "$(metric gantry_config_restart_needed)" 0 "$(cat "$T/said")"
+assert_eq "$(metric gantry_config_restart_needed)" 0 "$(<"$T/said")"
 says 0 'not written, as store.disks is right already' disk add "$T/disk2" --size 96MiB --write
 WAIT_USUAL=60 wait_for 120 idle
 # A disk that was added without the option: the same command with it writes the list.
@@ -83,7 +83,7 @@ stop_daemon
 sed -i '\|disk3|d' "$T"/state/store-*
 mv "$T/state" "$T/state.away"
 mkdir "$T/state"
-"$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 && fail "a disk without a line and without a record: $(cat "$T/said")"
+"$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 && fail "a disk without a line and without a record: $(<"$T/said")"
 rmdir "$T/state"
 mv "$T/state.away" "$T/state"
 cp "$T/four" "$FILE"
@@ -116,5 +116,5 @@ assert_eq "$(listed)" 'disk0 disk2 '
 # ---- a path with characters that YAML escapes ----
 odd="$T/di\"s\\k"
 says 0 "$FILE: written" disk add "$odd" --size 96MiB --write
-grep -qF '/di\"s\\k", size: 96MiB }' "$FILE" || fail "$(cat "$FILE")"
+grep -qF '/di\"s\\k", size: 96MiB }' "$FILE" || fail "$(<"$FILE")"
 WAIT_USUAL=30 wait_for 60 unnamed 0

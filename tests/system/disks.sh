@@ -6,12 +6,12 @@
 
 NO_NIC=1 RDMA='{ devices: none }' DISKS=3 DISK_SIZE=64MiB KEYS=12
 G=$BUILD/gantryd
-said() { grep -q -- "$1" "$T/said" || fail "not said: $1: $(cat "$T/said")"; }
+said() { grep -q -- "$1" "$T/said" || fail "not said: $1: $(<"$T/said")"; }
 # Runs gantryd with these words, which ends with code $1 and a line that has $2.
 refused() {
 	local rc=0
 	timeout 60 "$G" -c "$T/gantryd.yaml" "${@:3}" >"$T/said" 2>&1 || rc=$?
-	assert_eq "$rc" "$1" "gantryd ${*:3}: $(cat "$T/said")"
+	assert_eq "$rc" "$1" "gantryd ${*:3}: $(<"$T/said")"
 	said "$2"
 }
 configure() { # what store: says besides, then the disks
@@ -34,7 +34,7 @@ curl -sS --fail -X PUT -d bytes "$URL_S3/bkt/key-[0-$((KEYS - 1))]" || fail PUTs
 assert_eq "$(curl_admin /disks | jq -r 'map(.objects) | [length, add, (map(select(. > 0)) | length)] | join(" ")')" "3 $KEYS 3"
 U0=$(uuid_of 0) U1=$(uuid_of 1) U2=$(uuid_of 2)
 stop_daemon
-"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(<"$T/said")"
 for i in 0 1 2; do said "$T/disk$i: .* 0 damaged"; done
 
 # ---- any order ----
@@ -103,20 +103,20 @@ echo no | "$G" -c "$T/gantryd.yaml" --forget "$U1" >"$T/said" 2>&1 && fail "give
 said 'nothing was done'
 said "^About 3[34] % of the objects of buckets with one copy are lost, about [0-9]* objects ([0-9]* bytes) by what the other disks have: disk ${U1::8}, of a store of 3 disks (no path of store.disks is left for it): has [0-9]* of 4096 slots of keys with one copy, which begin empty on the others; of keys with two copies [0-9]* slots begin empty, 0 go to their second"
 slots=$(sed -n 's/.* has \([0-9]*\) of 4096 .*/\1/p' "$T/said")
-[ "$slots" -ge 1300 ] || fail "a third of all slots: $(cat "$T/said")"
-assert_eq "$(sed -n 's/.* are lost, about \([0-9]*\) objects .*/\1/p' "$T/said")" $(((2 * others * slots / (4096 - slots) + 1) / 2)) "the estimate from $others objects: $(cat "$T/said")"
+[ "$slots" -ge 1300 ] || fail "a third of all slots: $(<"$T/said")"
+assert_eq "$(sed -n 's/.* are lost, about \([0-9]*\) objects .*/\1/p' "$T/said")" $(((2 * others * slots / (4096 - slots) + 1) / 2)) "the estimate from $others objects: $(<"$T/said")"
 said '^remedy: keep the disk in the store'
 # What would be refused is not asked about.
 for uuid in "$U2" 1b4e28ba-2fa1-11d2-883f-0016d3cca427; do
 	refused 78 "gantryd: disk $uuid \(is there, and is given up only\|does not belong to this store\)" --forget "$uuid" </dev/null
-	! grep -q 'Type yes' "$T/said" || fail "asked before it was looked: $(cat "$T/said")"
+	! grep -q 'Type yes' "$T/said" || fail "asked before it was looked: $(<"$T/said")"
 done
 refused 2 'wants the UUID of a disk' --forget 1
 refused 78 "disk $U2 is there" --force --forget "$U2"
 # The line that names the disk is to be removed, wherever it is; lines of other disks are not named.
 mkdir "$T/conf.d"
 printf 'store:\n  disks:\n    - { path: "%s" }\n    - { path: "%s" }\n    - { path: "%s" }\n' "$T/disk0" "$T/disk1" "$T/disk2" >"$T/conf.d/disks.yaml"
-echo yes | "$G" -c "$T/gantryd.yaml" --forget "$U1" >"$T/said" 2>&1 || fail "--forget: $(cat "$T/said")"
+echo yes | "$G" -c "$T/gantryd.yaml" --forget "$U1" >"$T/said" 2>&1 || fail "--forget: $(<"$T/said")"
 said 'given up: 1 disk; the store has 2 now'
 assert_eq "$(grep -c 'remove the line' "$T/said")" 1
 said "^remedy: remove the line - { path: \"$T/disk1\" } from store.disks, at $T/conf.d/disks.yaml:4: a start does not accept it any more\$"

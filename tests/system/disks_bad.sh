@@ -28,9 +28,9 @@ refused() {
 		rc=0
 		# shellcheck disable=SC2086
 		timeout 60 "${@:3}" "$G" -c "$T/gantryd.yaml" $act >"$T/said" 2>&1 || rc=$?
-		assert_eq "$rc" "${2:-78}" "gantryd $act: $(cat "$T/said")"
-		grep -q -- "$1" "$T/said" || fail "gantryd $act: no '$1' in: $(cat "$T/said")"
-		[ "$(grep -v 'remedy: \|; last resort: ' "$T/said" | grep -c "error store\|error daemon\|error main\|^store: \|same disk")" -le 1 ] || fail "more than one line: $(cat "$T/said")"
+		assert_eq "$rc" "${2:-78}" "gantryd $act: $(<"$T/said")"
+		grep -q -- "$1" "$T/said" || fail "gantryd $act: no '$1' in: $(<"$T/said")"
+		[ "$(grep -v 'remedy: \|; last resort: ' "$T/said" | grep -c "error store\|error daemon\|error main\|^store: \|same disk")" -le 1 ] || fail "more than one line: $(<"$T/said")"
 	done
 	sums >"$T/after"
 	assert_same "$T/before" "$T/after" "written to: $1"
@@ -42,11 +42,11 @@ advises() {
 	for remedy in "$@"; do
 		nr=$((nr - 1))
 		line=$(grep -n "$([ "$nr" = 0 ] && echo '\(About\|Up to\|An unknown number of\|[0-9]* records of\) .*; last resort: .*' || echo 'remedy: ')$remedy" "$T/said" | head -n 1 | cut -d: -f1)
-		[ -n "$line" ] || fail "no '$remedy' in: $(cat "$T/said")"
-		[ "$line" -gt "$at" ] || fail "'$remedy' is not in its place: $(cat "$T/said")"
+		[ -n "$line" ] || fail "no '$remedy' in: $(<"$T/said")"
+		[ "$line" -gt "$at" ] || fail "'$remedy' is not in its place: $(<"$T/said")"
 		at=$line
 	done
-	! tail -n "+$((at + 1))" "$T/said" | grep -q 'remedy: ' || fail "a remedy after the last resort: $(cat "$T/said")"
+	! tail -n "+$((at + 1))" "$T/said" | grep -q 'remedy: ' || fail "a remedy after the last resort: $(<"$T/said")"
 }
 
 start_daemon
@@ -54,9 +54,9 @@ cp "$T/gantryd.yaml" "$T/first.yaml"
 uuid() { curl_admin /disks | json uuid "$1"; }
 U1=$(uuid 1) U2=$(uuid 2)
 configure "$T"/disk{0,1,2}
-"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config while it is served: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config while it is served: $(<"$T/said")"
 stop_daemon
-"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config: $(<"$T/said")"
 
 # ---- one disk by two paths ----
 ln -s disk1 "$T/by-id"
@@ -74,16 +74,16 @@ cp -a "$T/disk1/." "$T/twin/"
 refused "$T/disk1 says to be disk ${U1::8} $T/twin, too: one is a copy of the other"
 # and in its place it is what it says
 configure "$T/disk0" "$T/twin" "$T/disk2"
-"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "moved to another path: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "moved to another path: $(<"$T/said")"
 rm -r "$T/twin"
 
 # ---- another store's, more or instead ----
 mkdir "$T/other"
 sed "s|$T/disk0\"|$T/other\"|; /disk[12]/d" "$T/first.yaml" >"$T/other.yaml"
-"$G" -c "$T/other.yaml" --format >"$T/said" 2>&1 || fail "another store: $(cat "$T/said")"
+"$G" -c "$T/other.yaml" --format >"$T/said" 2>&1 || fail "another store: $(<"$T/said")"
 configure "$T"/disk{0,1,2} "$T/other"
 refused "disk [0-9a-f]* $T/other is of another store, .*"
-grep -q "remedy: take $T/other off store.disks, or put the right disk there" "$T/said" || fail "no remedy: $(cat "$T/said")"
+grep -q "remedy: take $T/other off store.disks, or put the right disk there" "$T/said" || fail "no remedy: $(<"$T/said")"
 configure "$T"/disk{0,2} "$T/other"
 refused "disk [0-9a-f]* $T/other is of another store"
 
@@ -93,8 +93,8 @@ refused "disk ${U1::8}, of a store of 3 disks, is missing (no path of store.disk
 advises "attach the disks $U1, $U2, add their paths to store.disks, and start again" "gantryd --forget $U1 --forget $U2"
 # The question about two of them begins with what both lose together.
 "$G" -c "$T/gantryd.yaml" --forget "$U1" --forget "$U2" </dev/null >"$T/said" 2>&1 && fail "two disks were given up without an answer"
-assert_eq "$(grep -c '^About 67 % of the objects of buckets with one copy are lost$' "$T/said") $(grep -c '^disk [0-9a-f]*, of a store of 3 disks' "$T/said")" '1 2' "the question: $(cat "$T/said")"
-! grep -q 'About 33 %' "$T/said" || fail "the question says half of the loss: $(cat "$T/said")"
+assert_eq "$(grep -c '^About 67 % of the objects of buckets with one copy are lost$' "$T/said") $(grep -c '^disk [0-9a-f]*, of a store of 3 disks' "$T/said")" '1 2' "the question: $(<"$T/said")"
+! grep -q 'About 33 %' "$T/said" || fail "the question says half of the loss: $(<"$T/said")"
 configure "$T"/disk{0,2}
 refused "disk ${U1::8}, of a store of 3 disks, is missing (no path .*)"
 advises "attach the disk $U1, add its path to store.disks, and start again" "start without it, with store.accept_missing: \[$U1\]" "gantryd --forget $U1"
@@ -106,8 +106,8 @@ refused "disk ${U1::8}, .* is missing ($T/nowhere: there is no store here yet"
 # ---- none of them is there ----
 # It may be that there is no store yet, which --check-config says; not where disks are named that a store was made with.
 configure "$T"/nowhere{0,1}
-"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config before --format: $(cat "$T/said")"
-grep -q "^store: $T/nowhere0: there is no store here yet; .*a start would end so" "$T/said" || fail "no store yet: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config before --format: $(<"$T/said")"
+grep -q "^store: $T/nowhere0: there is no store here yet; .*a start would end so" "$T/said" || fail "no store yet: $(<"$T/said")"
 sed -i "s|^store:|&\n  accept_missing: [\"$U1\"]|" "$T/gantryd.yaml"
 refused "$T/nowhere0: there is no store here yet" 74
 mkdir "$T/save"
@@ -179,15 +179,15 @@ flock 9
 rc=0
 GANTRY_STORE_LOCK_WAIT=100ms timeout 60 "$G" -c "$T/gantryd.yaml" >"$T/said" 2>&1 || rc=$?
 exec 9<&-
-assert_eq "$rc" 69 "in use: $(cat "$T/said")"
-grep -q "$T/disk1: in use: another process has super locked.* (disk ${U1::8})" "$T/said" || fail "in use: $(cat "$T/said")"
+assert_eq "$rc" 69 "in use: $(<"$T/said")"
+grep -q "$T/disk1: in use: another process has super locked.* (disk ${U1::8})" "$T/said" || fail "in use: $(<"$T/said")"
 
 # ---- two devices of the same bytes, a device among directories, and one that became shorter ----
 truncate -s 512M "$T/image"
 loops=''
 trap 'rc=$?; [ -z "$DAEMON_PID" ] || kill -KILL "$DAEMON_PID"; for i in $loops; do losetup -d "$i"; done; (exit $rc); _at_exit' EXIT
 loop() { # [WORD...]: one more device of the image
-	losetup -f --show "$@" "$T/image" >"$T/loop" 2>/dev/null && loops+=" $(cat "$T/loop")"
+	losetup -f --show "$@" "$T/image" >"$T/loop" 2>/dev/null && loops+=" $(<"$T/loop")"
 }
 if loop && loop && loop --sizelimit 256M; then
 	read -r dev second short <<<"$loops"
@@ -195,7 +195,7 @@ if loop && loop && loop --sizelimit 256M; then
 	mkdir "$T/disk1" "$T/disk2"
 	configure "$T"/disk{1,2} "$dev"
 	sed -i "s|\(disk[12]\)\" }|\1\", size: 64MiB }|" "$T/gantryd.yaml"
-	"$G" -c "$T/gantryd.yaml" --format >"$T/said" 2>&1 || fail "directories and a device: $(cat "$T/said")"
+	"$G" -c "$T/gantryd.yaml" --format >"$T/said" 2>&1 || fail "directories and a device: $(<"$T/said")"
 	daemon_run
 	make_buckets
 	curl -sS --fail -Z -X PUT -d x -o /dev/null "$URL_S3/bkt/k[1-180]" 2>>"$T/curl" || fail "PUTs"
@@ -203,7 +203,7 @@ if loop && loop && loop --sizelimit 256M; then
 	has=$(curl_admin /disks | json objects 2) UD=$(uuid 2)
 	configure "$dev" "$T"/disk{1,2}
 	GANTRY_STORE_LOCK_WAIT=100ms timeout 60 "$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 && fail "--fsck of a device that is in use"
-	grep -q "$dev: in use: cannot open the device.*stop that first (disk ${UD::8})" "$T/said" || fail "a device in use: $(cat "$T/said")"
+	grep -q "$dev: in use: cannot open the device.*stop that first (disk ${UD::8})" "$T/said" || fail "a device in use: $(<"$T/said")"
 	stop_daemon
 	configure "$T"/disk{1,2} "$dev" "$second"
 	refused "$dev says to be disk ${UD::8} $second, too: one is a copy of the other"

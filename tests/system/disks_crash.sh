@@ -14,4 +14,4 @@ echo "SEED=$SEED"
 start_daemon
 for i in 0 1 2; do DISK_PATH[i]=$T/disk$i; done
 rig_run kill_daemon "$SECS" "$ROUNDS"
-nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(cat "$T/fsck")"
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(<"$T/fsck")"

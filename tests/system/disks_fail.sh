@@ -17,9 +17,9 @@ reasons() { curl -sS "$URL_ADMIN$1" | jq -r '[.reasons[].text] | join("; ")'; }
 ready() { curl -sS -o /dev/null -w '%{http_code}' "$URL_ADMIN/readyz"; }
 unavailable() { # METHOD PATH [curl words]
 	curl -sS -X "$1" -D "$T/head" -o "$T/body" "${@:3}" "$URL_S3$2"
-	assert_match "$(head -1 "$T/head")" ' 503' "$1 $2: $(cat "$T/body")"
-	assert_match "$(cat "$T/body")" '<Code>ServiceUnavailable</Code>' "$1 $2"
-	grep -qi '^retry-after: 30' "$T/head" || fail "$1 $2: $(cat "$T/head")"
+	assert_match "$(head -1 "$T/head")" ' 503' "$1 $2: $(<"$T/body")"
+	assert_match "$(<"$T/body")" '<Code>ServiceUnavailable</Code>' "$1 $2"
+	grep -qi '^retry-after: 30' "$T/head" || fail "$1 $2: $(<"$T/head")"
 }
 # The same by RDMA: no header says that it came to a transfer or was declined, and none was begun.
 unavailable_token() { # KEY METHOD...
@@ -73,9 +73,9 @@ assert_match "$(reasons /healthz)" "disk $(curl_admin /disks | json disk 1) $(cu
 assert_eq "$(ready)" 200
 assert_eq "$(metric gantry_store_disks 'failed') $(metric gantry_store_disks 'serving') $(metric gantry_store_up "disk=\"$(curl_admin /disks | json disk 1)\"")" "1 3 0"
 gantry --admin "$T/admin.sock" status >"$T/said" || true
-grep -q "$T/disk1 failed, " "$T/said" || fail "gantry status: $(cat "$T/said")"
+grep -q "$T/disk1 failed, " "$T/said" || fail "gantry status: $(<"$T/said")"
 gantry --admin "$T/admin.sock" doctor >"$T/said" 2>&1 || true
-grep -q "^warning .*$T/disk1 failed: " "$T/said" || fail "gantry doctor: $(cat "$T/said")"
+grep -q "^warning .*$T/disk1 failed: " "$T/said" || fail "gantry doctor: $(<"$T/said")"
 unavailable PUT "/bkt/${KEY[1]}" -d new
 unavailable_token "${KEY[1]}" PUT
 unavailable DELETE "/bkt/${KEY[1]}"
@@ -189,7 +189,7 @@ pages() { # LIST ELEMENT NAME=ELEMENT...: how many pages, and elements in them; 
 	local nr=0 found=0 next=() w
 	while :; do
 		curl -sS -G -D "$T/head" -o "$T/page" "${next[@]}" "$URL_S3$1" || fail "$1: page $nr"
-		head -1 "$T/head" | grep -q ' 200' && grep -qi '^x-gantry-partial: true' "$T/head" || fail "$1: page $nr: $(cat "$T/head")"
+		head -1 "$T/head" | grep -q ' 200' && grep -qi '^x-gantry-partial: true' "$T/head" || fail "$1: page $nr: $(<"$T/head")"
 		nr=$((nr + 1)) found=$((found + $(grep -o "<$2>" "$T/page" | wc -l)))
 		grep -q '<IsTruncated>true<' "$T/page" || break
 		next=()

@@ -47,8 +47,8 @@ for ((r = 0; r < 3; r++)); do
 	for k in "${fast[@]:0:8}"; do
 		assert_eq "$(timely -T "$T/body" "$URL_S3/bkt/$k") $(timely "$URL_S3/bkt/$k")" "200 200" "$k while another disk hangs"
 	done
-	nic timeout 60 "$BUILD/gantry" --require-rdma put "$T/body" "$URL_S3/bkt/${fast[r]}" >"$T/out" 2>&1 || fail "PUT by RDMA while another disk hangs: $(cat "$T/out")"
-	nic timeout 60 "$BUILD/gantry" --require-rdma get "$URL_S3/bkt/${fast[r]}" "$T/got" >"$T/out" 2>&1 || fail "GET by RDMA while another disk hangs: $(cat "$T/out")"
+	nic timeout 60 "$BUILD/gantry" --require-rdma put "$T/body" "$URL_S3/bkt/${fast[r]}" >"$T/out" 2>&1 || fail "PUT by RDMA while another disk hangs: $(<"$T/out")"
+	nic timeout 60 "$BUILD/gantry" --require-rdma get "$URL_S3/bkt/${fast[r]}" "$T/got" >"$T/out" 2>&1 || fail "GET by RDMA while another disk hangs: $(<"$T/out")"
 	cmp "$T/got" "$T/body" || fail "GET by RDMA: other bytes"
 	# Its writes hang, and its reads do not.
 	assert_eq "$(timely "$URL_S3/bkt/${slow[r % ${#slow[@]}]}")" 200 "GET from the disk whose writes hang"
@@ -60,7 +60,7 @@ wait_for 60 failed
 assert_match "$(disks '.[3].reason')" 'longer than 8 s \(store.disk_timeout\)' "reason"
 # The failure is the answer: such a PUT does not wait for the share of those that hang.
 assert_eq "$(curl -sS --max-time 60 -o "$T/out" -w '%{http_code}' -T "$T/body" "$URL_S3/bkt/${slow[0]}")" 503 "PUT on the disk that has failed"
-grep -q "<Code>ServiceUnavailable</Code>" "$T/out" || fail "PUT on the disk that has failed: $(cat "$T/out")"
+grep -q "<Code>ServiceUnavailable</Code>" "$T/out" || fail "PUT on the disk that has failed: $(<"$T/out")"
 assert_eq "$(timely -X PUT "$URL_S3/made-without")" 200 "CreateBucket without the disk that has failed"
 assert_eq "$(timely -X DELETE "$URL_S3/made-without")" 503 "DeleteBucket while a disk has failed"
 assert_eq "$(timely -T "$T/body" "$URL_S3/bkt/${fast[0]}")" 200
@@ -69,7 +69,7 @@ assert_eq "$(timely -T "$T/body" "$URL_S3/bkt/${fast[0]}")" 200
 fsfreeze -u "$T/disk3"
 for p in "${pids[@]}"; do wait "$p"; done
 for ((w = 0; w < WRITERS; w++)); do
-	case $(cat "$T/slow.$w") in 200 | 503) ;; *) fail "a PUT on the disk that hung was told $(cat "$T/slow.$w")" ;; esac
+	case $(<"$T/slow.$w") in 200 | 503) ;; *) fail "a PUT on the disk that hung was told $(<"$T/slow.$w")" ;; esac
 done
 wait_for 60 nothing_is_held
 assert_eq "$(curl_admin /disks | json state 3)" failed

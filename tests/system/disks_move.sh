@@ -29,7 +29,7 @@ _answered() { [ "$(requests)" -ge "$1" ]; }
 load_works() { wait_for 60 _answered $(($(requests) + $1)); } # until so many more requests were answered
 load_end() {
 	touch "$T/stop"
-	wait "$LOAD" || fail "$1: $(cat "$T/load")"
+	wait "$LOAD" || fail "$1: $(<"$T/load")"
 	sed "s/^/$1: /" "$T/load"
 }
 
@@ -49,16 +49,16 @@ still() {
 assert_eq "$(control drain '{}') $(control drain '{"disk":"/nowhere"}') $(control cancel '{}')" "400 404 404"
 assert_eq "$(control add "{\"disk\":\"$T/disk0\"}") $(control add '{"disk":"none"}')" "409 400"
 assert_eq "$(control add "{\"disk\":\"$T/disk9\",\"size\":\"63MiB\"}") $(control add "{\"disk\":\"$T/disk9\",\"size\":\"1025TiB\"}")" "400 400"
-grep -q 'from 64MiB to 1024TiB' "$T/said" || fail "what store.disks does not take: $(cat "$T/said")"
+grep -q 'from 64MiB to 1024TiB' "$T/said" || fail "what store.disks does not take: $(<"$T/said")"
 disk status >"$T/said"
-grep -q "^$(curl_admin /disks | json disk 2) *serving *$T/disk2 " "$T/said" || fail "gantry disk status: $(cat "$T/said")"
+grep -q "^$(curl_admin /disks | json disk 2) *serving *$T/disk2 " "$T/said" || fail "gantry disk status: $(<"$T/said")"
 
 DIGITS=$(curl_admin /disks | json disk 2)
 
 # ---- drained under load, killed in the middle ----
 load_begin load
 load_works 300
-disk drain "$T/disk1" >"$T/said" || fail "drain: $(cat "$T/said")"
+disk drain "$T/disk1" >"$T/said" || fail "drain: $(<"$T/said")"
 assert_eq "$(control drain "{\"disk\":\"$T/disk0\"}")" 409
 assert_eq "$(control add "{\"disk\":\"$T/disk3\",\"size\":\"1GiB\"}")" 409
 moving() { [ "$(states)" = "serving moving serving" ]; }
@@ -78,8 +78,8 @@ assert_eq "$(states)" "serving drained serving"
 still
 load_works 100
 load_end drain
-assert_eq "$(curl_s3 '/load?list-type=2' | grep -o '<Key>' | wc -l)" "$(cat "$T/there")"
-assert_eq "$(gantry --admin "$T/admin.sock" bucket show load | sed 's/.*load *\([0-9]*\) objects.*/\1/')" "$(cat "$T/there")"
+assert_eq "$(curl_s3 '/load?list-type=2' | grep -o '<Key>' | wc -l)" "$(<"$T/there")"
+assert_eq "$(gantry --admin "$T/admin.sock" bucket show load | sed 's/.*load *\([0-9]*\) objects.*/\1/')" "$(<"$T/there")"
 assert_eq "$(curl_admin /healthz | json status)" ok
 assert_eq "$(control drain "{\"disk\":\"$T/disk1\"}")" 409
 
@@ -97,15 +97,15 @@ still
 # ---- one is added under load ----
 load_begin more
 load_works 100
-disk --size 384MiB add "$T/disk3" >"$T/said" || fail "add: $(cat "$T/said")"
-assert_match "$(cat "$T/said")" 'was added, and fills; until the restart its index may take [1-9][0-9]* MiB besides memory.index'
+disk --size 384MiB add "$T/disk3" >"$T/said" || fail "add: $(<"$T/said")"
+assert_match "$(<"$T/said")" 'was added, and fills; until the restart its index may take [1-9][0-9]* MiB besides memory.index'
 wait_for 60 ended
 assert_eq "$(states)" "serving serving serving"
 [ "$(curl_admin /disks | json objects 2)" -gt 3 ] || fail "nothing came to the new disk: $(disks .)"
 still
 load_works 100
 load_end add
-assert_eq "$(curl_s3 '/more?list-type=2' | grep -o '<Key>' | wc -l)" "$(cat "$T/there")"
+assert_eq "$(curl_s3 '/more?list-type=2' | grep -o '<Key>' | wc -l)" "$(<"$T/there")"
 stop_daemon
 echo "    - { path: \"$T/disk3\", size: 384MiB }" >"$T/line"
 sed -i "/disk2\"/r $T/line" "$T/gantryd.yaml"
@@ -116,15 +116,15 @@ stop_daemon
 
 # ---- and one while nothing runs ----
 nic "$BUILD/gantryd" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/disk0}, {path: $T/disk2}, {path: $T/disk3}, {path: $T/disk4, size: 384MiB}]" --add "$T/disk4" >"$T/said" 2>&1 ||
-	fail "--add: $(cat "$T/said")"
+	fail "--add: $(<"$T/said")"
 echo "    - { path: \"$T/disk4\", size: 384MiB }" >"$T/line"
 sed -i "/disk3\"/r $T/line" "$T/gantryd.yaml"
 nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --add "$T/disk4" >"$T/said" 2>&1 && fail "--add of a member"
-grep -q 'disk4 is a disk of this store already' "$T/said" || fail "--add of a member: $(cat "$T/said")"
+grep -q 'disk4 is a disk of this store already' "$T/said" || fail "--add of a member: $(<"$T/said")"
 daemon_run
 wait_for 60 ended
 assert_eq "$(states)" "serving serving serving serving"
 [ "$(curl_admin /disks | json objects 3)" -gt 3 ] || fail "nothing came to the new disk: $(disks .)"
 still
 stop_daemon
-nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(cat "$T/fsck")"
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(<"$T/fsck")"

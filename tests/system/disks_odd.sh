@@ -19,9 +19,9 @@ disk() { # WORDS...: the exit status, what is said in $T/said
 offline() { # CODE WORDS OPTION...
 	local rc=0
 	timeout 60 "$G" -c "$T/gantryd.yaml" "${@:3}" </dev/null >"$T/said" 2>&1 || rc=$?
-	assert_eq "$rc" "$1" "gantryd ${*:3}: $(cat "$T/said")"
-	grep -qF -- "$2" "$T/said" || fail "gantryd ${*:3}: no '$2' in: $(cat "$T/said")"
-	! grep -q -- '--format' "$T/said" || fail "who does so loses the store: $(cat "$T/said")"
+	assert_eq "$rc" "$1" "gantryd ${*:3}: $(<"$T/said")"
+	grep -qF -- "$2" "$T/said" || fail "gantryd ${*:3}: no '$2' in: $(<"$T/said")"
+	! grep -q -- '--format' "$T/said" || fail "who does so loses the store: $(<"$T/said")"
 }
 put_in() { sed -i "/^  disks:/a\\    - { path: \"$1\", size: ${2:-$DISK_SIZE} }" "$T/gantryd.yaml"; }
 
@@ -40,31 +40,31 @@ there() { local i; for i in 1 2 3 4 5 6; do assert_eq "$(curl_s3 "/bkt/k$i")" "b
 long=$T/$(printf 'x%.0s' {1..240})
 long=${long:0:240}
 assert_eq "$(disk add relative/new --size 64MiB)" 1
-grep -q 'begins with /' "$T/said" || fail "$(cat "$T/said")"
-assert_eq "$(disk add "$long/" --size 64MiB)" 0 "$(cat "$T/said")"
+grep -q 'begins with /' "$T/said" || fail "$(<"$T/said")"
+assert_eq "$(disk add "$long/" --size 64MiB)" 0 "$(<"$T/said")"
 wait_for 60 ended
 assert_eq "$(disk add "$long" --size 64MiB)" 1
-grep -qF -- '--force' "$T/said" && fail "a member is offered to be lost: $(cat "$T/said")"
+grep -qF -- '--force' "$T/said" && fail "a member is offered to be lost: $(<"$T/said")"
 all=$(store .size_bytes)
 assert_eq "$(store .disks) $all" "3 $(disks 'map(.size_bytes) | add')"
 assert_eq "$(disk drain "${long:0:-1}/")" 3
-assert_eq "$(disk drain "$long//")" 0 "$(cat "$T/said")"
+assert_eq "$(disk drain "$long//")" 0 "$(<"$T/said")"
 # Nothing of it is an object: its log and the like do not move.
 [ "$(curl_admin /control/disk/drain | json bytes)" -lt 1048576 ] || fail "of six small objects: $(curl_admin /control/disk/drain)"
 wait_for 60 ended
 assert_eq "$(curl_admin /disks | json state 2)" drained
 assert_eq "$(store .disks) $(store .size_bytes)" "2 $((all - $(curl_admin /disks | json size_bytes 2)))" "a disk that was drained is room of the store"
 assert_eq "$(store .free_bytes)" "$(disks '.[:2] | map(.free_bytes) | add')"
-assert_eq "$(disk add "$T/disk2" --size 64MiB)" 0 "$(cat "$T/said")"
+assert_eq "$(disk add "$T/disk2" --size 64MiB)" 0 "$(<"$T/said")"
 wait_for 60 ended
 U=$(curl_admin /disks | json uuid 3)
-assert_eq "$(disk drain "${U^^}")" 0 "$(cat "$T/said")"
+assert_eq "$(disk drain "${U^^}")" 0 "$(<"$T/said")"
 wait_for 60 ended
 # In the directory of another disk, which may be removed after a drain; what is mounted there is not in it.
 mkdir "$T/disk0/deep"
 for path in "$T/disk0/sub" "$T/disk0/deep/" "$T/disk0/deep/er" "$long/sub"; do
-	assert_eq "$(disk add "$path" --size 64MiB)" 1 "$(cat "$T/said")"
-	grep -q "is in the directory of another disk, $T/.*, and would go with it" "$T/said" || fail "$path: $(cat "$T/said")"
+	assert_eq "$(disk add "$path" --size 64MiB)" 1 "$(<"$T/said")"
+	grep -q "is in the directory of another disk, $T/.*, and would go with it" "$T/said" || fail "$path: $(<"$T/said")"
 done
 assert_eq "$(disks length)" 4
 rmdir "$T/disk0/deep"
@@ -75,8 +75,8 @@ mkdir "$T/a" "$T/a/m"
 nested() { # STATUS WORDS [COMMAND...]: --format of a disk and one in it
 	local rc=0
 	"${@:3}" timeout 60 "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $T/a/m, size: 64MiB}, {path: $T/a, size: 64MiB}]" -o store.state_dir=none --format --force >"$T/said" 2>&1 || rc=$?
-	assert_eq "$rc" "$1" "--format of a disk in a disk: $(cat "$T/said")"
-	grep -qF -- "$2" "$T/said" || fail "--format of a disk in a disk: $(cat "$T/said")"
+	assert_eq "$rc" "$1" "--format of a disk in a disk: $(<"$T/said")"
+	grep -qF -- "$2" "$T/said" || fail "--format of a disk in a disk: $(<"$T/said")"
 }
 nested 78 "$T/a/m: is in the directory of another disk, $T/a, and would go with it"
 [ -z "$(ls "$T/a/m")" ] || fail "--format made something"
@@ -99,10 +99,10 @@ if unshare -m true 2>/dev/null; then
 	DAEMON_WRAP="unshare -m $T/wrap $T/format" daemon_run -o "store.disks=[{path: $T/a/m, size: 64MiB}, {path: $T/a, size: 64MiB}]" -o store.state_dir=none
 	assert_eq "$(disks 'map(.path + " " + .state) | sort | join(" ")')" "$T/a serving $T/a/m serving" "disks of which one is mounted in the other"
 	for path in "$T/a/sub" "$T/a/m/sub"; do
-		assert_eq "$(disk add "$path" --size 64MiB)" 1 "$(cat "$T/said")"
-		grep -q "$path: is in the directory of another disk, ${path%/sub}, and would go with it" "$T/said" || fail "$path: $(cat "$T/said")"
+		assert_eq "$(disk add "$path" --size 64MiB)" 1 "$(<"$T/said")"
+		grep -q "$path: is in the directory of another disk, ${path%/sub}, and would go with it" "$T/said" || fail "$path: $(<"$T/said")"
 	done
-	assert_eq "$(disk add "$T/a/other" --size 64MiB)" 0 "of a mount in the directory of a disk: $(cat "$T/said")"
+	assert_eq "$(disk add "$T/a/other" --size 64MiB)" 0 "of a mount in the directory of a disk: $(<"$T/said")"
 	wait_for 60 ended
 	assert_eq "$(curl_admin /disks | json state)" "serving serving serving"
 	stop_daemon
@@ -140,8 +140,8 @@ offline 0 'given up: 1 disk; the store has 2 now' --force --forget "$U" --forget
 # ---- of two disks that store.min_disks wants one is drained ----
 daemon_run
 assert_eq "$(curl_admin /disks | json state)" "serving serving"
-assert_eq "$(disk drain "$T/disk0")" 0 "$(cat "$T/said")"
+assert_eq "$(disk drain "$T/disk0")" 0 "$(<"$T/said")"
 wait_for 60 ended
 assert_eq "$(curl_admin /disks | json state)" "drained serving"
-assert_eq "$(curl_admin /readyz -o "$T/said" -w '%{http_code}')" 200 "/readyz: $(cat "$T/said")"
+assert_eq "$(curl_admin /readyz -o "$T/said" -w '%{http_code}')" 200 "/readyz: $(<"$T/said")"
 stop_daemon

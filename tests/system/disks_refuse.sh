@@ -15,18 +15,18 @@ drain() { gantry --admin "$T/admin.sock" disk drain "$@" >"$T/out" 2>"$T/err"; }
 refused() { # DISK STATUS SENTENCE
 	local rc=0 were
 	were=$(states)
-	assert_eq "$(control "{\"disk\":\"$1\"}")" "$2" "$1: $(cat "$T/body")"
+	assert_eq "$(control "{\"disk\":\"$1\"}")" "$2" "$1: $(<"$T/body")"
 	assert_match "$(jq -r .error "$T/body")" "$3"
 	drain "$1" || rc=$?
-	assert_eq "$rc,$(cat "$T/out")" "1," "gantry disk drain $1"
-	assert_match "$(cat "$T/err")" "$3"
+	assert_eq "$rc,$(<"$T/out")" "1," "gantry disk drain $1"
+	assert_match "$(<"$T/err")" "$3"
 	assert_eq "$(states),$(ended && echo ended)" "$were,ended"
 }
 start_daemon
 
 # ---- no room ----
 head -c 1500000 /dev/urandom >"$T/one"
-all() { curl -sS --fail -Z --parallel-max 4 -o /dev/null "$@" 2>>"$T/curl" || fail "curl $*: $(cat "$T/curl")"; }
+all() { curl -sS --fail -Z --parallel-max 4 -o /dev/null "$@" 2>>"$T/curl" || fail "curl $*: $(<"$T/curl")"; }
 has_room() { [ "$(disks 'map(.free_bytes) | min')" -gt $((14 << 20)) ]; }
 for ((nr = 0; nr < 30; nr++)); do
 	has_room || break
@@ -43,11 +43,11 @@ assert_match "$DIGITS" '^[0-9a-f]{8}$'
 goes() { drain "$DIGITS"; }
 # The room comes back by and by.
 wait_for 60 goes
-assert_match "$(cat "$T/out")" "^disk $DIGITS $T/disk2 is being drained"
+assert_match "$(<"$T/out")" "^disk $DIGITS $T/disk2 is being drained"
 wait_for 60 ended
 assert_eq "$(states)" "serving serving drained"
 refused "${DIGITS^^}" 409 'it is drained already, and may be pulled'
-drain "$(curl_admin /disks | json uuid 1)" || fail "gantry disk drain UUID: $(cat "$T/err")"
+drain "$(curl_admin /disks | json uuid 1)" || fail "gantry disk drain UUID: $(<"$T/err")"
 wait_for 60 ended
 assert_eq "$(states)" "serving drained drained"
 refused "$T/disk0" 409 'it is the last disk of the store'
@@ -56,6 +56,6 @@ for disk in nowhere 0 "${DIGITS:0:7}"; do
 	rc=0
 	drain "$disk" || rc=$?
 	assert_eq "$rc" 3 "gantry disk drain $disk"
-	assert_match "$(cat "$T/err")" 'no disk has this path, this UUID, or these first digits of it'
+	assert_match "$(<"$T/err")" 'no disk has this path, this UUID, or these first digits of it'
 done
 stop_daemon

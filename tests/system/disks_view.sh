@@ -38,13 +38,13 @@ assert_eq "$(metric gantry_store_objects)" $KEYS
 # One name of each disk everywhere: the digits of its UUID in labels, with the path in one metric, and both in texts.
 assert_eq "$(disks 'map(.disk == .uuid[:8]) | all')" true "names: $(disks 'map(.disk) | join(" ")')"
 disks '.[] | "gantry_store_disk_info{disk=\"\(.disk)\",uuid=\"\(.uuid)\",path=\"\(.path)\"} 1"' >"$T/want"
-assert_eq "$(curl_admin /metrics | grep '^gantry_store_disk_info{')" "$(cat "$T/want")"
+assert_eq "$(curl_admin /metrics | grep '^gantry_store_disk_info{')" "$(<"$T/want")"
 assert_eq "$(curl_admin /metrics | sed -n 's/^gantry_store_up{disk="\(.*\)"} 1$/\1/p')" "$(disks '.[].disk')"
 for page in status doctor 'top --count 1 --interval 0.1' 'disk status'; do
 	# shellcheck disable=SC2086 # words
 	gantry --admin "$T/admin.sock" $page >"$T/said" 2>&1 || true
 	for ((i = 0; i < 4; i++)); do
-		grep -q "$(disks ".[$i].disk") .*$(disks ".[$i].path")" "$T/said" || fail "gantry $page does not name disk $i: $(cat "$T/said")"
+		grep -q "$(disks ".[$i].disk") .*$(disks ".[$i].path")" "$T/said" || fail "gantry $page does not name disk $i: $(<"$T/said")"
 	done
 done
 assert_eq "$(curl_admin /metrics | grep -c '^gantry_store_size_bytes{')" 4
@@ -124,26 +124,26 @@ wait_for 60 walks
 assert_eq "$(metric gantry_scrub_objects_total) $(metric gantry_scrub_errors_total)" "$((KEYS + 40)) 0"
 wait_for 60 mended
 stop_daemon
-"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(cat "$T/said")"
-for i in "$T/disk0" "$T/disk1" "$T/disk2" "$LOOP"; do assert_eq "$(grep -c "^[0-9a-f]\{8\} $i: .* 0 damaged" "$T/said")" 1 "$i: $(cat "$T/said")"; done
-assert_eq "$(sed -nE 's/.*: ([0-9]+) objects, .*/\1/p' "$T/said" | paste -sd+ | bc)" $((KEYS + 40)) "$(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(<"$T/said")"
+for i in "$T/disk0" "$T/disk1" "$T/disk2" "$LOOP"; do assert_eq "$(grep -c "^[0-9a-f]\{8\} $i: .* 0 damaged" "$T/said")" 1 "$i: $(<"$T/said")"; done
+assert_eq "$(sed -nE 's/.*: ([0-9]+) objects, .*/\1/p' "$T/said" | paste -sd+ | bc)" $((KEYS + 40)) "$(<"$T/said")"
 
 # ---- one is missing ----
 mv "$T/disk1" "$T/away"
 U=$(sed -n "s/.*gantryd --forget \([-0-9a-f]*\),.*/\1/p" < <("$G" -c "$T/gantryd.yaml" 2>&1))
-"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 && fail "--check-config with a disk missing: $(cat "$T/said")"
-grep -q "disk ${U::8}, of a store of 4 disks, is missing" "$T/said" || fail "--check-config: $(cat "$T/said")"
-"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 && fail "--fsck with a disk missing: $(cat "$T/said")"
-grep -q "disk ${U::8}, of a store of 4 disks, is missing" "$T/said" || fail "--fsck: $(cat "$T/said")"
-assert_eq "$(grep -c ' 0 damaged' "$T/said")" 3 "the others are looked at: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 && fail "--check-config with a disk missing: $(<"$T/said")"
+grep -q "disk ${U::8}, of a store of 4 disks, is missing" "$T/said" || fail "--check-config: $(<"$T/said")"
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 && fail "--fsck with a disk missing: $(<"$T/said")"
+grep -q "disk ${U::8}, of a store of 4 disks, is missing" "$T/said" || fail "--fsck: $(<"$T/said")"
+assert_eq "$(grep -c ' 0 damaged' "$T/said")" 3 "the others are looked at: $(<"$T/said")"
 sed -i "s|^store:|store:\n  accept_missing: [\"$U\"]|" "$T/gantryd.yaml"
-"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config, accepted: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config, accepted: $(<"$T/said")"
 daemon_run
-"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config beside the daemon: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config beside the daemon: $(<"$T/said")"
 assert_eq "$(disks '.[1] | [.path, .uuid, .state, .objects] | map(. // "-") | join(" ")')" "$T/disk1 $U missing -"
 assert_eq "$(metric gantry_store_disks 'serving') $(metric gantry_store_disks 'missing') $(metric gantry_store_up "disk=\"${U::8}\"")" "3 1 0"
 assert_eq "$(curl_admin /metrics | grep -c '^gantry_store_size_bytes{')" 3 "no size is told of what is not there"
 assert_eq "$(curl_admin /status | jq -r '.store | [.disks, .disks_missing] | join(" ")')" "4 1"
 gantry --admin "$T/admin.sock" status >"$T/said" || true
-grep -q "${U::8} $T/disk1 missing: it is missing since the start" "$T/said" || fail "gantry status: $(cat "$T/said")"
+grep -q "${U::8} $T/disk1 missing: it is missing since the start" "$T/said" || fail "gantry status: $(<"$T/said")"
 assert_alive

@@ -25,8 +25,8 @@ refused() {
 	shift 2
 	_on_nic
 	timeout 60 "${ON_NIC[@]}" prlimit "$@" "$BUILD/gantryd" -c "$T/gantryd.yaml" >"$T/refused" 2>&1 || rc=$?
-	assert_eq "$rc" "$code" "$*: exit status; $(cat "$T/refused")"
-	grep -q "$text" "$T/refused" || fail "$*: no word of $text: $(cat "$T/refused")"
+	assert_eq "$rc" "$code" "$*: exit status; $(<"$T/refused")"
+	grep -q "$text" "$T/refused" || fail "$*: no word of $text: $(<"$T/refused")"
 }
 
 # ---- descriptors -------------------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ if [ "$(id -u)" = 0 ] && "${bound[@]}" true 2>/dev/null; then
 	# doctor, as root, looks at the daemon, and not at what root may lock.
 	gantry --admin "$T/admin.sock" doctor >"$T/doctor" 2>&1
 	[ -n "$threads" ] || grep -qE '^warning  memlock +the daemon could not register the buffers of [0-9]+ cores with io_uring, .*; it may lock 8.0 MiB: set LimitMEMLOCK=' "$T/doctor" ||
-		fail "memlock: doctor: $(cat "$T/doctor")"
+		fail "memlock: doctor: $(<"$T/doctor")"
 	DAEMON_WRAP=''
 fi
 RDMA='{ allow_special: [loopback, self] }'

@@ -20,10 +20,10 @@ for n in $(seq 12 3 60); do
 	done
 	[ ! -s "$T/ready" ] || { { kill -KILL "$pid"; wait "$pid"; } 2>/dev/null; break; }
 	wait "$pid" || rc=$?
-	assert_eq "$rc" 1 "a start with $n descriptors: $(cat "$T/said")"
+	assert_eq "$rc" 1 "a start with $n descriptors: $(<"$T/said")"
 	grep 'error.*gantryd: store: ' "$T/said" >"$T/line" || continue
-	grep -q "store: .*$T/disk[0-3]: .*Too many open files" "$T/line" || fail "with $n descriptors no disk is named: $(cat "$T/line")"
-	grep -q 'LimitNOFILE= of the unit, or ulimit -n' "$T/line" || fail "with $n descriptors the limit is not named: $(cat "$T/line")"
+	grep -q "store: .*$T/disk[0-3]: .*Too many open files" "$T/line" || fail "with $n descriptors no disk is named: $(<"$T/line")"
+	grep -q 'LimitNOFILE= of the unit, or ulimit -n' "$T/line" || fail "with $n descriptors the limit is not named: $(<"$T/line")"
 	named=$((named + 1))
 done
 [ "$named" -ge 5 ] || fail "of all starts $named ended for want of descriptors"
@@ -31,8 +31,8 @@ done
 ready_fails() { # FILE STATUS ERROR
 	local rc=0
 	timeout 60 "$G" -c "$T/gantryd.yaml" --ready-file "$T/$1" >"$T/said" 2>&1 || rc=$?
-	assert_eq "$rc" "$2" "a start that cannot write $1: $(cat "$T/said")"
-	grep -q "error.*gantryd: $T/$1: $3" "$T/said" || fail "$1 and the error are not named: $(cat "$T/said")"
+	assert_eq "$rc" "$2" "a start that cannot write $1: $(<"$T/said")"
+	grep -q "error.*gantryd: $T/$1: $3" "$T/said" || fail "$1 and the error are not named: $(<"$T/said")"
 }
 ln -s /dev/full "$T/full.tmp"
 ready_fails full 1 'No space left on device'

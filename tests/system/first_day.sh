@@ -34,8 +34,8 @@ softnicctl port mlx5_1 down
 wait_for 60 up
 assert_eq "$(curl_admin /healthz | json status)" degraded "a port that was up"
 gantry --quiet --admin "$ADMIN" status >"$T/out" 2>"$T/err" && fail "status --quiet: 0 while the daemon is not well"
-[ ! -s "$T/out" ] || fail "status --quiet: $(cat "$T/out")"
-grep -q '^  ! rail_down: rail ' "$T/err" || fail "status --quiet does not say why: $(cat "$T/err")"
+[ ! -s "$T/out" ] || fail "status --quiet: $(<"$T/out")"
+grep -q '^  ! rail_down: rail ' "$T/err" || fail "status --quiet does not say why: $(<"$T/err")"
 softnicctl port mlx5_1 up
 wait_for 60 both
 assert_eq "$(grep -c 'mlx5_0:1 has 128 GIDs; the last 64 are not used' "$T/daemon.log")" 1 "the GIDs that there is no room for, said once"
@@ -43,7 +43,7 @@ wait_for 60 grep -q 'rail 0: .* 4 reads at once' "$T/daemon.log"
 
 # The completion queues of the cores are on vectors of their own, on each device.
 softnicctl stats --json "$DAEMON_PID" >"$T/stats"
-/usr/bin/python3 - "$T/stats" "$CORES" <<'PY' || fail "completion vectors: $(cat "$T/stats")"
+/usr/bin/python3 - "$T/stats" "$CORES" <<'PY' || fail "completion vectors: $(<"$T/stats")"
 import json, sys
 cqs = json.load(open(sys.argv[1]))[0]["cqs"]
 assert min(cqs[:int(sys.argv[2])]) >= 2, cqs

@@ -28,9 +28,9 @@ has() { ! /usr/bin/python3 -c 'import sys; sys.exit(open(sys.argv[1], "rb").read
 fsck() { # STATUS OPTIONS...
 	local rc=0
 	"$G" -c "$T/gantryd.yaml" --fsck "${@:2}" >"$T/said" 2>&1 </dev/null || rc=$?
-	assert_eq "$rc" "$1" "--fsck ${*:2}: $(cat "$T/said")"
+	assert_eq "$rc" "$1" "--fsck ${*:2}: $(<"$T/said")"
 }
-said() { grep -qx -- "$1" "$T/said" || fail "no line '$1' in: $(cat "$T/said")"; }
+said() { grep -qx -- "$1" "$T/said" || fail "no line '$1' in: $(<"$T/said")"; }
 
 start_daemon
 gantry mb "$URL_S3/two" --copies 2 || fail "gantry mb --copies 2"
@@ -48,17 +48,17 @@ fsck 0
 # The names in the damaged block are not known.
 flip "$T/disk0/log" "$(hex 'k-9-')"
 fsck 74
-grep -q "^[0-9a-f]\{8\} $T/disk0: drops the writing of 'two/k-16-' (version [0-9]*): whole on [0-9a-f]\{8\} $T/disk1\$" "$T/said" || fail "what a repair drops: $(cat "$T/said")"
-! grep "drops the writing of 'two/" "$T/said" | grep -v ": whole on [0-9a-f]\{8\} $T/disk1\$" || fail "objects with two copies: $(cat "$T/said")"
+grep -q "^[0-9a-f]\{8\} $T/disk0: drops the writing of 'two/k-16-' (version [0-9]*): whole on [0-9a-f]\{8\} $T/disk1\$" "$T/said" || fail "what a repair drops: $(<"$T/said")"
+! grep "drops the writing of 'two/" "$T/said" | grep -v ": whole on [0-9a-f]\{8\} $T/disk1\$" || fail "objects with two copies: $(<"$T/said")"
 all=$(grep -c 'drops the writing of ' "$T/said") gone=$(grep -c "drops the writing of 'one/.*: no other disk has it whole\$" "$T/said")
-[ "$all" -gt "$gone" ] && [ "$gone" -gt 1 ] || fail "$gone of $all: $(cat "$T/said")"
+[ "$all" -gt "$gone" ] && [ "$gone" -gt 1 ] || fail "$gone of $all: $(<"$T/said")"
 said 'lost or dropped as well: an unknown number of objects, whose names cannot be read'
 assert_eq "$(tail -n 1 "$T/said")" 'gantryd: fsck: the store is damaged, foreign, or not made yet: a start would be refused'
 fsck 2 --repair
-grep -q "^$gone objects ([0-9]* bytes) are lost, of $all that are listed, and those whose names cannot be read; last resort: type yes, or use --yes\$" "$T/said" || fail "the question: $(cat "$T/said")"
+grep -q "^$gone objects ([0-9]* bytes) are lost, of $all that are listed, and those whose names cannot be read; last resort: type yes, or use --yes\$" "$T/said" || fail "the question: $(<"$T/said")"
 grep -o "drops the writing of 'one/[^']*'" "$T/said" | sort -u >"$T/lost"
 fsck 0 --repair --yes
-grep -q 'the next start begins a scrub, which restores what another disk has whole' "$T/said" || fail "no scrub is announced: $(cat "$T/said")"
+grep -q 'the next start begins a scrub, which restores what another disk has whole' "$T/said" || fail "no scrub is announced: $(<"$T/said")"
 daemon_run
 for i in $(seq "$KEYS"); do
 	curl_s3 "/two/k-$i-" | cmp - "$T/body.two-$i" || fail "two/k-$i-"
@@ -79,9 +79,9 @@ flip_in two-1 0
 flip_in two-2 '0 1'
 flip_in one-3 '0 1'
 fsck 74
-grep -q "^[0-9a-f]\{8\} $T/disk0: object 'two/k-1-' (version .* bytes): does not match its checksum: whole on [0-9a-f]\{8\} $T/disk1\$" "$T/said" || fail "damage of one copy: $(cat "$T/said")"
-assert_eq "$(grep -c "^[0-9a-f]\{8\} $T/disk.: object 'two/k-2-' .*: does not match its checksum: no other disk has it whole\$" "$T/said")" 2 "damage of both copies: $(cat "$T/said")"
-assert_eq "$(grep -c "^[0-9a-f]\{8\} $T/disk.: object 'one/k-3-' .*: no other disk has it whole\$" "$T/said")" 1 "damage of the only copy: $(cat "$T/said")"
+grep -q "^[0-9a-f]\{8\} $T/disk0: object 'two/k-1-' (version .* bytes): does not match its checksum: whole on [0-9a-f]\{8\} $T/disk1\$" "$T/said" || fail "damage of one copy: $(<"$T/said")"
+assert_eq "$(grep -c "^[0-9a-f]\{8\} $T/disk.: object 'two/k-2-' .*: does not match its checksum: no other disk has it whole\$" "$T/said")" 2 "damage of both copies: $(<"$T/said")"
+assert_eq "$(grep -c "^[0-9a-f]\{8\} $T/disk.: object 'one/k-3-' .*: no other disk has it whole\$" "$T/said")" 1 "damage of the only copy: $(<"$T/said")"
 said "3 of [0-9]* objects are damaged (2 of them in all copies); the daemon restores 1 from their whole copies"
 said 'remedy: write them again, or delete them; --repair does nothing for them, and loses no object'
 assert_eq "$(tail -n 1 "$T/said")" 'gantryd: fsck: objects are damaged; the store itself is whole, and a start would serve it'

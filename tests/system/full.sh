@@ -13,7 +13,7 @@ full() { /usr/bin/python3 "$ROOT/tests/system/full.py" "$S3" "$@" || fail "full.
 snapshot() {
 	local status
 	status=$(curl -sS --max-time 30 -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/snapshot)
-	assert_eq "$status" 200 "$1: a snapshot of a full store: $(cat "$T/out")"
+	assert_eq "$status" 200 "$1: a snapshot of a full store: $(<"$T/out")"
 }
 looks_full() {
 	snapshot "$1"

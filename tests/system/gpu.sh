@@ -14,9 +14,9 @@ case $BUILD in *asan*) san=-fsanitize=address,undefined ;; *tsan*) san=-fsanitiz
 mkdir "$T/cuda"
 # shellcheck disable=SC2086
 gcc -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror $san -I"$ROOT/src/client" -o "$T/gpu" "$ROOT/tests/system/gpu.c" "$BUILD/libgantry.so" \
-	"-Wl,-rpath,$BUILD" >"$T/out" 2>&1 || fail "gpu.c: $(cat "$T/out")"
+	"-Wl,-rpath,$BUILD" >"$T/out" 2>&1 || fail "gpu.c: $(<"$T/out")"
 cp "$BUILD/tests/gpu/libcuda.so.1" "$T/cuda" || fail "no stand-in: make toolbins"
-gpu() { nic env "${@:2}" "$T/gpu" "$1" "$URL_S3/bkt" >"$T/out" 2>&1 || fail "$*: exit $?: $(cat "$T/out")"; }
+gpu() { nic env "${@:2}" "$T/gpu" "$1" "$URL_S3/bkt" >"$T/out" 2>&1 || fail "$*: exit $?: $(<"$T/out")"; }
 
 gpu dmabuf
 gpu none SOFTNIC_DMABUF=0

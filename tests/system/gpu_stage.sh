@@ -13,13 +13,13 @@ case $BUILD in *asan*) san=-fsanitize=address,undefined ;; *tsan*) san=-fsanitiz
 mkdir "$T/cuda"
 # shellcheck disable=SC2086
 gcc -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-parameter $san -I"$ROOT/src/client" -o "$T/stage" "$ROOT/tests/system/gpu_stage.c" "$BUILD/libgantry.so" \
-	"-Wl,-rpath,$BUILD" -lpthread >"$T/out" 2>&1 || fail "gpu_stage.c: $(cat "$T/out")"
+	"-Wl,-rpath,$BUILD" -lpthread >"$T/out" 2>&1 || fail "gpu_stage.c: $(<"$T/out")"
 for part in libcuda.so.1 libamdhip64.so.6 libhsa-runtime64.so.1; do
 	cp "$BUILD/tests/gpu/$part" "$T/cuda" || fail "no stand-in: make toolbins"
 done
 stage() {
 	nic env LD_LIBRARY_PATH="$BUILD/softnic:$T/cuda" "${@:2}" "$T/stage" "$1" "$URL_S3/bkt" >"$T/out" 2>&1 ||
-		fail "$*: exit $?: $(cat "$T/out")"
+		fail "$*: exit $?: $(<"$T/out")"
 }
 for mode in ${MODES:-staged http order refusals freed again threads replaced to_host_alone}; do
 	stage "$mode"

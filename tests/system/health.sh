@@ -8,7 +8,7 @@ TIMES=$T/times
 
 # ask PATH: status, body in $T/answer; how long it took goes to $TIMES
 ask() { curl -sS --max-time 60 -o "$T/answer" -w '%{http_code} %{time_total}\n' "$URL_ADMIN$1" >"$T/asked"; read -r status took <"$T/asked"; echo "$took $1" >>"$TIMES"; }
-asks() { ask "$1"; assert_eq "$status" "$2" "$1: $(cat "$T/answer")"; }
+asks() { ask "$1"; assert_eq "$status" "$2" "$1: $(<"$T/answer")"; }
 # One in twenty may be late: this machine has other things to do.  (/requests waits for the cores.)
 in_time() {
 	awk '$2 != "/requests"' "$TIMES" >"$T/t"
@@ -18,7 +18,7 @@ in_time() {
 
 for alias in /livez /readyz /healthz /health /health/live /health/ready /minio/health/live /minio/health/ready /minio/health/cluster; do
 	asks "$alias" 200
-	assert_match "$(cat "$T/answer")" '"status":"ok"' "$alias"
+	assert_match "$(<"$T/answer")" '"status":"ok"' "$alias"
 done
 assert_match "$(curl_admin /rails)" '"state":"up"' "/rails"
 assert_match "$(curl_admin /disks)" '"state":"serving"' "/disks"
@@ -45,7 +45,7 @@ for ((tries = 0; ; tries++)); do
 	[ $tries -lt 20 ] || fail "every core stands still: of $(wc -l <"$T/t") answers $late took more than 100 ms: $(sort -rn "$T/t" | head -3)"
 done
 asks /healthz 503
-assert_match "$(cat "$T/answer")" 'core 0 is stuck: its loop has not turned for' "the reason"
+assert_match "$(<"$T/answer")" 'core 0 is stuck: its loop has not turned for' "the reason"
 assert_eq "$(jq -r '.reasons[] | select(.text | test("is stuck")) | .code' "$T/answer" | sort -u)" core_stuck
 assert_match "$(curl_admin /requests)" 'core [0-9]+ does not answer' "/requests says which core does not answer"
 stalled=$(metric gantry_core_stalled_seconds)

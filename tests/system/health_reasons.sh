@@ -28,22 +28,22 @@ assert_match "$(health '.reasons[0].text')" 'expires in [45] days'
 assert_eq "$(curl_admin /healthz -o /dev/null -w '%{http_code}')" 200 "degraded"
 assert_eq "$(curl_admin /readyz -o /dev/null -w '%{http_code}')" 200 "ready"
 assert_eq "$(metric gantry_health_reason 'code="certificate_ends"')" 1
-gantry --admin "$A" health >"$T/out" || fail "gantry health: $(cat "$T/out")"
-grep -q '^degraded$' "$T/out" && grep -q '^  ! certificate_ends: ' "$T/out" || fail "$(cat "$T/out")"
+gantry --admin "$A" health >"$T/out" || fail "gantry health: $(<"$T/out")"
+grep -q '^degraded$' "$T/out" && grep -q '^  ! certificate_ends: ' "$T/out" || fail "$(<"$T/out")"
 gantry --admin "$A" status >"$T/out" && fail "gantry status ends well"
 gantry --admin "$A" doctor >"$T/out"
-grep -q '^warning  daemon  *.healthz: certificate_ends: ' "$T/out" || fail "$(cat "$T/out")"
+grep -q '^warning  daemon  *.healthz: certificate_ends: ' "$T/out" || fail "$(<"$T/out")"
 
 # ---- a mute ----
 mute nonsense --for 8h 2>"$T/err" && fail "a code that there is not"
-grep -q 'no reason has that code; there are not_serving, ' "$T/err" || fail "$(cat "$T/err")"
+grep -q 'no reason has that code; there are not_serving, ' "$T/err" || fail "$(<"$T/err")"
 mute certificate_ends 2>/dev/null && fail "a mute without an end"
 for s in 1e9 '' ' 5' 5s 0 -1 31536001 99999999999; do
 	curl -sS --unix-socket "$A" -d "{\"action\":\"mute\",\"code\":\"certificate_ends\",\"seconds\":\"$s\"}" http://x/control/health -o "$T/out" -w '%{http_code}' >"$T/status"
-	assert_eq "$(cat "$T/status")" 400 "'$s' seconds: $(cat "$T/out")"
+	assert_eq "$(<"$T/status")" 400 "'$s' seconds: $(<"$T/out")"
 done
-mute certificate_ends --for 8h >"$T/out" || fail "mute: $(cat "$T/out")"
-grep -q '^ok$' "$T/out" && grep -q '^  - certificate_ends: .*, muted until 2' "$T/out" || fail "$(cat "$T/out")"
+mute certificate_ends --for 8h >"$T/out" || fail "mute: $(<"$T/out")"
+grep -q '^ok$' "$T/out" && grep -q '^  - certificate_ends: .*, muted until 2' "$T/out" || fail "$(<"$T/out")"
 gantry --admin "$A" --quiet status || fail "a muted reason counts"
 assert_eq "$(metric gantry_health_reason 'code="certificate_ends"')" 0
 restart_daemon
@@ -80,7 +80,7 @@ cat >"$T/ca/conf" <<-END
 END
 /usr/bin/openssl req -new -key "$T/key.pem" -subj /CN=localhost -out "$T/csr" 2>/dev/null &&
 	/usr/bin/openssl ca -batch -selfsign -config "$T/ca/conf" -keyfile "$T/key.pem" -in "$T/csr" -startdate 20680101000000Z -enddate 20690101000000Z -notext -out "$T/cert.pem" 2>"$T/err" ||
-	fail "no later certificate: $(cat "$T/err")"
+	fail "no later certificate: $(<"$T/err")"
 curl -sS --unix-socket "$A" -X POST http://x/control/reload >/dev/null
 is_later() { [[ "$(health '.reasons[] | select(.code == "certificate_ends").text')" = *" is not valid yet, for another "*" min: is the clock right?" ]]; }
 wait_for 60 is_later

@@ -15,7 +15,7 @@ row() { jq -r --arg n "$1" --arg t "${3:-dc}" ".ports[] | select(.transport == \
 check() {
 	gantry hwcheck --device mlx5_0 --json --no-times --largest 2m "$@" >"$T/now.json" 2>"$T/err"
 	rc=$?
-	jq -e .hwcheck "$T/now.json" >/dev/null || fail "no JSON: $(cat "$T/err")"
+	jq -e .hwcheck "$T/now.json" >/dev/null || fail "no JSON: $(<"$T/err")"
 }
 
 # ---- a port against itself
@@ -25,7 +25,7 @@ assert_eq $rc 0 "a port against itself"
 assert_eq "$(jq -r '[.ports[] | .port + " " + .transport] | join(", ")' "$T/now.json")" "mlx5_0:1 dc, mlx5_0:1 rc"
 for t in dc rc; do
 	diff <(rows "$page" $t) <(rows "$T/now.json" $t) >"$T/diff" ||
-		fail "over $t not what docs/hwcheck-softnic.json says; gantry hwcheck --json --no-times makes that anew: $(cat "$T/diff")"
+		fail "over $t not what docs/hwcheck-softnic.json says; gantry hwcheck --json --no-times makes that anew: $(<"$T/diff")"
 done
 assert_eq "$(row write.1048577 .result rc) $(row read.1048577 .result rc) $(row cost.rc .result rc)" "pass pass pass"
 assert_eq "$(row rc.reads .facts.largest rc)" 16
@@ -45,7 +45,7 @@ check "127.0.0.1:$port"
 assert_eq $rc 0 "between two"
 for t in dc rc; do
 	diff <(rows "$page" $t | jq -S 'select(.name | test("^class") | not)') <(rows "$T/now.json" $t | jq -S 'select(.name | test("^class") | not)') >"$T/diff" ||
-		fail "between two ports it is something else over $t: $(cat "$T/diff")"
+		fail "between two ports it is something else over $t: $(<"$T/diff")"
 done
 assert_match "$(row class.write .why)" 'no network interface'
 assert_eq "$(row write.67108864 .result)" skip
@@ -82,7 +82,7 @@ wait $listener 2>/dev/null
 # The process of with-softnic is the program.
 check --only many "127.0.0.1:$port"
 assert_eq $rc 1 "nobody listens"
-assert_match "$(cat "$T/err")" 'does gantry hwcheck --listen run there'
+assert_match "$(<"$T/err")" 'does gantry hwcheck --listen run there'
 
 # A far side of an earlier version makes no queue pairs of RC: that is said, and it is asked for none.
 /usr/bin/python3 - "$T/old" <<-'END' &
@@ -97,7 +97,7 @@ assert_match "$(cat "$T/err")" 'does gantry hwcheck --listen run there'
 END
 old=$!
 wait_for 60 test -e "$T/old"
-check --only write.1 --transport rc "127.0.0.1:$(cat "$T/old")"
+check --only write.1 --transport rc "127.0.0.1:$(<"$T/old")"
 wait $old || fail "it was asked for more than its name"
 assert_eq "$(row write.1 .result rc)" skip
 assert_match "$(row write.1 .why rc)" 'the gantry of the other host does not know RC'
@@ -140,14 +140,14 @@ unset SOFTNIC_DC
 
 gantry hwcheck --transport ud >"$T/out" 2>&1
 assert_eq $? 2 "--transport ud"
-assert_match "$(cat "$T/out")" '--transport wants auto, dc or rc'
+assert_match "$(<"$T/out")" '--transport wants auto, dc or rc'
 gantry hwcheck --largest 2g >/dev/null 2>&1
 assert_eq $? 2 "--largest 2g"
 gantry hwcheck --device mlx5_9 >"$T/out" 2>&1
 assert_eq $? 1 "no such device"
-assert_match "$(cat "$T/out")" 'no RDMA port of that name'
-NICS=1 gantry hwcheck --only write.4 >"$T/out" 2>&1 || fail "the table: $(cat "$T/out")"
-assert_match "$(cat "$T/out")" 'pass +write.4096 +us='
+assert_match "$(<"$T/out")" 'no RDMA port of that name'
+NICS=1 gantry hwcheck --only write.4 >"$T/out" 2>&1 || fail "the table: $(<"$T/out")"
+assert_match "$(<"$T/out")" 'pass +write.4096 +us='
 assert_eq "$(grep -c '^mlx5_0:1, [DR]C$' "$T/out")" 2 "a table for each transport"
 
 # InfiniBand, on a fabric of its own: a LID instead of a GID.

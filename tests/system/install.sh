@@ -6,8 +6,8 @@ case $BUILD in */release) ;; *) skip "only the release build is installed" ;; es
 installed() { make -C "$ROOT" -s "$1" "DESTDIR=$T/$2" PREFIX=/usr >"$T/out" 2>&1 || { cat "$T/out"; fail "make $1"; }; }
 installed install root
 R=$T/root
-"$R/usr/sbin/gantryd" --version | grep -q "$(cat "$ROOT/VERSION")" || fail "gantryd"
-LD_LIBRARY_PATH=$R/usr/lib "$R/usr/bin/gantry" --version | grep -q "$(cat "$ROOT/VERSION")" || fail "gantry"
+"$R/usr/sbin/gantryd" --version | grep -q "$(<"$ROOT/VERSION")" || fail "gantryd"
+LD_LIBRARY_PATH=$R/usr/lib "$R/usr/bin/gantry" --version | grep -q "$(<"$ROOT/VERSION")" || fail "gantry"
 for f in etc/gantry/gantryd.yaml usr/include/gantry.h usr/lib/libgantry.so.0 usr/lib/systemd/system/gantryd.service \
 	usr/lib/systemd/system/gantryd.socket usr/lib/sysusers.d/gantry.conf usr/lib/tmpfiles.d/gantry.conf \
 	usr/share/man/man8/gantryd.8 usr/share/man/man1/gantry.1 usr/share/man/man5/gantryd.yaml.5 usr/share/man/man3/libgantry.3; do
@@ -24,7 +24,7 @@ END
 flags=$(PKG_CONFIG_PATH=$R/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$R pkg-config --cflags --libs libgantry) || fail "pkg-config"
 # shellcheck disable=SC2086
 gcc -o "$T/p" "$T/p.c" $flags -L"$R/usr/lib" || fail "compiling against libgantry"
-assert_eq "$(LD_LIBRARY_PATH=$R/usr/lib "$T/p")" "$(cat "$ROOT/VERSION")"
+assert_eq "$(LD_LIBRARY_PATH=$R/usr/lib "$T/p")" "$(<"$ROOT/VERSION")"
 installed install-softnic soft
 N=$T/soft
 sed "s|^installed=|&$N|" "$N/usr/bin/with-softnic" >"$T/with-softnic"

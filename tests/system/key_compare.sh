@@ -47,11 +47,11 @@ END
 cp here.yaml same2.yaml
 chmod 600 ./*.yaml
 says 0 --compare same,same2
-assert_eq "$(cat out)" "same has the same keys (2 secrets)
+assert_eq "$(<out)" "same has the same keys (2 secrets)
 same2 has the same keys (2 secrets)"
-[ ! -s err ] || fail "$(cat err)"
+[ ! -s err ] || fail "$(<err)"
 says 0 --compare same --json
-[ ! -s out ] || fail "no difference has lines: $(cat out)"
+[ ! -s out ] || fail "no difference has lines: $(<out)"
 
 # Each kind of difference, by name and by both values.
 sed 's/max_objects: 5/max_objects: 6/; s/10.0.0.0/10.1.0.0\/16, 10.0.0.0/; s/2099/2098/' here.yaml >rights.yaml
@@ -72,33 +72,33 @@ cat >want <<-END
 	AKMORE                $(id AKMORE more-secret-1)  the key is only on more
 	AKTWO                 $NEW  the secret is only on turned
 END
-grep -q 'grants: .*"max_objects":5.* here, .*"max_objects":6.* on rights' out || fail "the grants: $(cat out)"
-sed 's/\[{[^]]*}\]/G/g' out | diff want - || fail "the differences: $(cat out)"
+grep -q 'grants: .*"max_objects":5.* here, .*"max_objects":6.* on rights' out || fail "the grants: $(<out)"
+sed 's/\[{[^]]*}\]/G/g' out | diff want - || fail "the differences: $(<out)"
 says 1 --compare rights,less --json
 assert_eq "$(python3 -c 'import json; print([(o["host"], o["access_key"], o["secret_id"], o["differs"], o.get("there")) for o in map(json.loads, open("out"))][2:])')" \
 	"[('rights', 'AKTWO', '$TWO', 'until', '2098-01-01T00:00:00Z'), ('less', 'AKONE', '$ONE', 'the key is not on', None)]"
 
 # A host that is away, one of before, one that says nothing, one without a file, a program that is not there: named, and the others are compared.
 says 1 --compare root@away,same
-grep -qxF 'gantry: root@away: no list from there: ssh: connect to host away port 22: No route to host' err || fail "$(cat err)"
-assert_eq "$(cat out)" "same has the same keys (2 secrets)"
+grep -qxF 'gantry: root@away: no list from there: ssh: connect to host away port 22: No route to host' err || fail "$(<err)"
+assert_eq "$(<out)" "same has the same keys (2 secrets)"
 says 1 --compare root@away --json
-grep -qF '{"host":"root@away","error":"no list from there: ssh: connect' out || fail "$(cat out)"
+grep -qF '{"host":"root@away","error":"no list from there: ssh: connect' out || fail "$(<out)"
 says 1 --compare old
-grep -qF 'gantry: old: its gantry does not show ids of secrets' err || fail "$(cat err)"
+grep -qF 'gantry: old: its gantry does not show ids of secrets' err || fail "$(<err)"
 says 1 --compare silent
-grep -qF 'gantry: silent: no list from there: gantry key list fails' err || fail "$(cat err)"
+grep -qF 'gantry: silent: no list from there: gantry key list fails' err || fail "$(<err)"
 says 1 --compare nofile
-grep -qF "nofile.yaml: No such file or directory; gantry: \`gantry key new\` makes it" err || fail "$(cat err)"
+grep -qF "nofile.yaml: No such file or directory; gantry: \`gantry key new\` makes it" err || fail "$(<err)"
 GANTRY_SSH=$T/no-ssh says 1 --compare same
-grep -qF 'gantry: same: ssh cannot be started: No such file or directory' err || fail "$(cat err)"
+grep -qF 'gantry: same: ssh cannot be started: No such file or directory' err || fail "$(<err)"
 says 2 --compare -oProxyCommand=touch
-grep -qF -- '--compare wants names of hosts' err || fail "$(cat err)"
+grep -qF -- '--compare wants names of hosts' err || fail "$(<err)"
 says 2 --compare same,-x
 says 2 --compare ,
 gantry key revoke AKONE --file here.yaml --compare same >out 2>err
 assert_eq $? 2
-grep -qF -- '--compare is for list' err || fail "$(cat err)"
+grep -qF -- '--compare is for list' err || fail "$(<err)"
 
 [ "$(wc -l <crossed)" -gt 10 ] || fail "what crossed was not kept"
 ! grep -E -- '-secret-[0-9]|secret_key' crossed out err || fail "a secret has crossed"

@@ -8,17 +8,17 @@ DISK_SIZE=96MiB DISKS=3
 NO_NIC=1 RDMA='{ devices: none }' CORES=1
 mkdir "$T/state"
 export GANTRY_STORE_STATE_DIR=$T/state G=$BUILD/gantryd
-said() { grep -q -- "$1" "$T/said" || fail "no '$1' in: $(cat "$T/said")"; }
+said() { grep -q -- "$1" "$T/said" || fail "no '$1' in: $(<"$T/said")"; }
 waits() { grep -q "waiting for disks, at most [0-9]* s (store.wait_for_disks): $1\$" "$T/daemon.log"; }
 write_config
 # ---- shared file systems ----
 "$G" -c "$T/gantryd.yaml" --format -o "store.disks=[{path: $T/disk0, size: 96MiB}, {path: $T/disk1, size: $(df --output=size -B1M "$T" | tail -n 1)MiB}]" >"$T/said" 2>&1
-assert_eq $? 78 "more than there is room: $(cat "$T/said")"
+assert_eq $? 78 "more than there is room: $(<"$T/said")"
 said "disk0: the file system has room for [0-9.]* [MG]iB, and the 2 disks of store.disks on it want [0-9.]* [MGT]iB"
 [ -z "$(ls -d "$T"/disk? 2>/dev/null)" ] || fail "something was made"
-"$G" -c "$T/gantryd.yaml" --format >"$T/said" 2>&1 || fail "--format: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --format >"$T/said" 2>&1 || fail "--format: $(<"$T/said")"
 said "$T/disk0 and $T/disk1 are on one device or file system"
-"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --check-config >"$T/said" 2>&1 || fail "--check-config: $(<"$T/said")"
 said "$T/disk0 and $T/disk1 are on one device or file system"
 
 # ---- a mount that comes late ----
@@ -37,7 +37,7 @@ stop_daemon
 # ---- bounded, and not for what cannot come ----
 mv "$T/disk1" "$T/away"
 GANTRY_STORE_WAIT_FOR_DISKS=1s "$G" -c "$T/gantryd.yaml" >"$T/said" 2>&1
-assert_eq $? 78 "after the wait: $(cat "$T/said")"
+assert_eq $? 78 "after the wait: $(<"$T/said")"
 said "$T/disk1: not there after 1 s (store.wait_for_disks)"
 said 'is missing'
 U1=$(sed -n "s|^disk \([^ ]*\) [0-9]* $T/disk1\$|\1|p" "$T"/state/store-*)
@@ -64,7 +64,7 @@ mv "$T/away2" "$T/disk2"
 mv "$T/away" "$T/disk1"
 for p in "$T/never" "$T/state"; do
 	GANTRY_STORE_STATE_DIR=none GANTRY_STORE_WAIT_FOR_DISKS=600s timeout 60 "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: $p}]" >"$T/said" 2>&1
-	assert_eq $? 74 "a store that was never made: $(cat "$T/said")"
+	assert_eq $? 74 "a store that was never made: $(<"$T/said")"
 done
 
 # ---- several devices of a store without a record: one wait for all of them, and systemd is asked for more time meanwhile ----
@@ -79,16 +79,16 @@ listener=$!
 wait_for 60 test -S "$T/notify"
 NOTIFY_SOCKET=$T/notify GANTRY_STORE_WAIT_FOR_DISKS=12s GANTRY_STORE_STATE_DIR=none "$G" -c "$T/gantryd.yaml" \
 	-o "store.disks=[{path: /dev/gantry-is-late}, {path: /dev/gantry-is-later}]" >"$T/said" 2>&1
-assert_eq $? 69 "two devices: $(cat "$T/said")"
-assert_eq "$(grep -c 'not there after 12 s (store.wait_for_disks)' "$T/said")" 1 "waits for two devices: $(cat "$T/said")"
+assert_eq $? 69 "two devices: $(<"$T/said")"
+assert_eq "$(grep -c 'not there after 12 s (store.wait_for_disks)' "$T/said")" 1 "waits for two devices: $(<"$T/said")"
 said '/dev/gantry-is-late, /dev/gantry-is-later: not there after 12 s'
 wait_for 60 grep -q 'STATUS=Waiting for disks: /dev/gantry-is-late, /dev/gantry-is-later' "$T/told"
-grep -q 'EXTEND_TIMEOUT_USEC=60000000' "$T/told" || fail "systemd is not asked for more time: $(cat "$T/told")"
+grep -q 'EXTEND_TIMEOUT_USEC=60000000' "$T/told" || fail "systemd is not asked for more time: $(<"$T/told")"
 kill "$listener"
 
 # ---- a device that appears ----
 GANTRY_STORE_WAIT_FOR_DISKS=1s GANTRY_STORE_STATE_DIR=none "$G" -c "$T/gantryd.yaml" -o "store.disks=[{path: /dev/gantry-is-late}]" >"$T/said" 2>&1
-assert_eq $? 69 "a device: $(cat "$T/said")"
+assert_eq $? 69 "a device: $(<"$T/said")"
 said 'waiting for disks, at most 1 s (store.wait_for_disks): /dev/gantry-is-late$'
 said '/dev/gantry-is-late: cannot open'
 truncate -s 96M "$T/image"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Helpers of the system tests: the real daemon on loopback and the software NIC, in a directory of its own.
 #
-#     . "$(dirname "$0")/lib.sh"
+#     . "${0%/*}/lib.sh"
 #     start_daemon
 #     raw <<-END
 #     	window w 1M pattern:7
@@ -31,12 +31,12 @@ set -u
 
 if [ "${OWN_NET:-}" = 1 ]; then
 	unshare -n true 2>/dev/null || {
-		echo "$(basename "$0" .sh): FAIL: needs a network namespace of its own (unshare -n), which takes root" >&2
+		echo "${0##*/}: FAIL: needs a network namespace of its own (unshare -n), which takes root" >&2
 		exit 1
 	}
 	OWN_NET=here exec unshare -n "$0" "$@"
 fi
-ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+ROOT=$(cd "${BASH_SOURCE[0]%/*}/../.." && pwd)
 BUILD=${BUILD:-build/release}
 case $BUILD in /*) ;; *) BUILD=$ROOT/$BUILD ;; esac
 TEST=${0##*/}
@@ -79,8 +79,12 @@ skip() {
 
 # A process and all below it: what runs in the background through a function is a child of a shell.
 _kill_tree() {
-	local c below
-	below=$(cat /proc/"$1"/task/*/children)
+	local c t below='' more
+	for t in /proc/"$1"/task/*/children; do
+		more=''
+		read -r more <"$t" || :
+		below+=" $more"
+	done
 	kill -KILL "$1"
 	for c in $below; do _kill_tree "$c"; done
 }
@@ -111,23 +115,20 @@ pause() { read -rt "$1" -u "$_empty" || :; }
 
 # Any command on the software NIC of this test.  A test that wants none says NO_NIC=1 before start_daemon.
 _on_nic() { if [ -n "${NO_NIC:-}" ]; then ON_NIC=(env); else ON_NIC=("$ROOT/scripts/with-softnic" -d "$NICS"); fi; }
-# It sets the variables that scripts/with-softnic sets, without a shell for each command; daemons are started by the script.
+# It sets the variables that scripts/with-softnic sets, without a shell for each command.
 nic() {
 	if [ -n "${NO_NIC:-}" ]; then "$@"; else SOFTNIC_DEVICES=$NICS LD_LIBRARY_PATH=$BUILD/softnic${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "$@"; fi
 }
 softnicctl() { nic "$BUILD/softnicctl" "$@"; }
 
-# The rdma section.  With TRANSPORT=rc clients may connect: as many as there are windows, as often as they like.
-_rdma() {
-	case ${TRANSPORT:-dc}:$RDMA in
-	rc:*'rc: {'*) echo "$RDMA" ;;
-	rc:*) echo "{ rc: { shim: on, connections: 4096, per_peer: 4096, connect_rate: 100000 }, ${RDMA#\{ }" ;;
-	*) echo "$RDMA" ;;
-	esac
-}
 # Writes $T/gantryd.yaml from the variables above.  A test may change the file before daemon_run.
 write_config() {
-	local i
+	local i rdma=$RDMA
+	# With TRANSPORT=rc clients may connect: as many as there are windows, as often as they like.
+	case ${TRANSPORT:-dc}:$RDMA in
+	rc:*'rc: {'*) ;;
+	rc:*) rdma="{ rc: { shim: on, connections: 4096, per_peer: 4096, connect_rate: 100000 }, ${RDMA#\{ }" ;;
+	esac
 	{
 		echo "listen:"
 		echo "  - { address: \"127.0.0.1:${S3_PORT:-0}\", dialect: s3, anonymous: true }"
@@ -136,7 +137,7 @@ write_config() {
 		echo "admin: { address: \"127.0.0.1:0\", socket: \"$T/admin.sock\" }"
 		echo "cores: $CORES"
 		echo "memory: { buffers: $BUFFERS, index: 64MiB, http_buffers: $HTTP_BUFFERS }"
-		echo "rdma: $(_rdma)"
+		echo "rdma: $rdma"
 		if [ "${STORE:-disks}" = rados ]; then
 			# On the cluster of CEPH_CONF (tests/rados/run.sh), in a namespace of this test's own.
 			echo "store: { backend: rados }"
@@ -159,8 +160,9 @@ write_config() {
 }
 
 format_store() {
-	local i
-	for ((i = 0; i < DISKS; i++)); do mkdir -p "$T/disk$i"; done
+	local i disks=()
+	for ((i = 0; i < DISKS; i++)); do [ -d "$T/disk$i" ] || disks+=("$T/disk$i"); done
+	[ ${#disks[@]} = 0 ] || mkdir -p "${disks[@]}"
 	# A store on the cluster cannot be made over another one: it gets a namespace of its own.
 	[ "${STORE:-disks}" != rados ] || sed -i "s/\(namespace: \"[^\"]*\.\)[0-9]*\"/\1$((_stores += 1))\"/" "$T/gantryd.yaml"
 	nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --format >>"$T/daemon.log" 2>&1 || fail "gantryd --format"
@@ -169,6 +171,7 @@ format_store() {
 # The process below $1 (or itself) whose program is gantryd.
 _gantryd_of() {
 	local p c
+	if [ "/proc/$1/exe" -ef "$BUILD/gantryd" ]; then echo "$1"; return 0; fi
 	case $(readlink "/proc/$1/exe" 2>/dev/null) in */gantryd) echo "$1"; return 0 ;; esac
 	for p in /proc/"$1"/task/*/children; do
 		for c in $(cat "$p" 2>/dev/null); do _gantryd_of "$c" && return 0; done
@@ -179,11 +182,16 @@ _gantryd_of() {
 # Starts gantryd on $T/gantryd.yaml and waits until it is ready.  Words are options for gantryd.
 daemon_run() {
 	local i pid line=''
-	rm -f "$T/ready"
+	# The daemon replaces this file when it is ready.
+	[ ! -e "$T/ready" ] || : >"$T/ready"
 	# Not through nic(): a function in the background is a shell of its own, and we want the daemon's pid.
-	_on_nic
 	# shellcheck disable=SC2086
-	"${ON_NIC[@]}" $DAEMON_WRAP "$BUILD/gantryd" -c "$T/gantryd.yaml" --ready-file "$T/ready" "$@" >>"$T/daemon.log" 2>&1 &
+	if [ -n "${NO_NIC:-}" ]; then
+		$DAEMON_WRAP "$BUILD/gantryd" -c "$T/gantryd.yaml" --ready-file "$T/ready" "$@" >>"$T/daemon.log" 2>&1 &
+	else
+		SOFTNIC_DEVICES=$NICS LD_LIBRARY_PATH=$BUILD/softnic${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+			$DAEMON_WRAP "$BUILD/gantryd" -c "$T/gantryd.yaml" --ready-file "$T/ready" "$@" >>"$T/daemon.log" 2>&1 &
+	fi
 	pid=$!
 	_daemon_job=$pid DAEMON_PID=$pid
 	for ((i = 0; i < 3000; i++)); do
@@ -193,7 +201,7 @@ daemon_run() {
 		pause 0.02
 	done
 	[ -n "$line" ] || fail "gantryd was not ready within 60 s"
-	DAEMON_PID=$(_gantryd_of "$pid") || DAEMON_PID=$pid
+	[ "/proc/$pid/exe" -ef "$BUILD/gantryd" ] || DAEMON_PID=$(_gantryd_of "$pid") || DAEMON_PID=$pid
 	_address S3 "$line" s3
 	_address SCAL "$line" scality
 	_address ADMIN "$line" admin
@@ -245,7 +253,7 @@ _where_it_is() {
 	local t
 	! command -v gdb >/dev/null || timeout 30 gdb -p "$DAEMON_PID" -batch -ex 'thread apply all bt 16' 2>&1
 	for t in "/proc/$DAEMON_PID/task"/*; do
-		echo "${t##*/} $(cat "$t/comm"): $(cat "$t/wchan") $(cat "$t/syscall")"
+		echo "${t##*/} $(<"$t/comm"): $(<"$t/wchan") $(<"$t/syscall")"
 	done
 }
 
@@ -329,11 +337,28 @@ head_status() { curl -sS --max-time 60 -o /dev/null -w '%{http_code}' --head "$U
 # A header of an answer: header_of NAME PATH [curl words]
 header_of() { curl -sS --max-time 60 -o /dev/null -w "%header{$1}" "${@:3}" "$URL_S3$2"; }
 # A sample of /metrics, summed over its label sets: metric gantry_requests_total 'op="PutObject"'
-metric() {
-	_get /metrics awk -v n="$1" -v l="${2:-}" '
-		index($0, n) == 1 && (l == "" || index($0, l)) { name = $1; sub(/[{].*/, "", name); if (name == n) s += $NF }
+metric() { metrics "$1${2:+ $2}"; }
+# Several samples of one page, each a word with or without labels, in one line: metrics 'gantry_buffers "used"' gantry_connections
+metrics() {
+	local IFS=';'
+	_get /metrics awk -v want="$*" '
+		BEGIN {
+			n = split(want, names, ";")
+			for (i = 1; i <= n; i++) if ((at = index(names[i], " "))) { label[i] = substr(names[i], at + 1); names[i] = substr(names[i], 1, at - 1) }
+		}
 		NR == 1 { answered = / 200 / }
-		END { if (answered) printf "%.15g\n", s; exit !answered }'
+		{
+			for (i = 1; i <= n; i++) {
+				if (index($0, names[i]) != 1 || (label[i] != "" && !index($0, label[i]))) continue
+				name = $1
+				sub(/[{].*/, "", name)
+				if (name == names[i]) sum[i] += $NF
+			}
+		}
+		END {
+			if (answered) for (i = 1; i <= n; i++) printf "%.15g%s", sum[i], i < n ? " " : "\n"
+			exit !answered
+		}'
 }
 
 # The text of the last element of that name on standard input, without quotation marks; nothing where there is none: xml KeyCount <FILE
@@ -356,7 +381,7 @@ json() {
 # The error code of an answer: code_of PATH [curl words]
 code_of() { curl -sS "${@:2}" "$URL_S3$1" | xml Code; }
 
-md5() { md5sum "${@:--}" | { read -r s _; echo "$s"; }; }
+md5() { local s; s=$(md5sum "${@:--}") && echo "${s%% *}"; }
 
 # ---- assertions --------------------------------------------------------------------------------------------------------
 
@@ -379,13 +404,13 @@ _cpu_ticks() {
 	printf -v "$2" %d $((t[1] + t[2] + t[3] + t[4] + t[5] + t[6] + t[7] + t[8]))
 }
 wait_for() {
-	local until=$((SECONDS + $1)) began=$SECONDS idle all idle2 all2 secs=0.05
+	local until=$((SECONDS + $1)) began=$SECONDS idle all idle2 all2 secs=0.05 tries=0
 	_cpu_ticks idle all
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -lt $until ] || fail "in time: $*"
 		# A long wait does not itself keep the processors busy.
-		[ $((SECONDS - began)) -lt 3 ] || secs=0.3
+		if [ $((SECONDS - began)) -ge 3 ]; then secs=0.3; elif [ $((tries += 1)) -ge 8 ]; then secs=0.1; fi
 		pause $secs
 	done
 	[ $((SECONDS - began)) -gt "$WAIT_USUAL" ] || return 0
@@ -401,7 +426,7 @@ settle() {
 }
 # No request is under way; and no buffer and no connection is anybody's.
 no_requests() { [ "$(curl_admin /requests)" = "[]" ]; }
-nothing_is_held() { no_requests && [ "$(metric gantry_buffers '"used"')" = 0 ] && [ "$(metric gantry_connections)" = 0 ]; }
+nothing_is_held() { no_requests && [ "$(metrics 'gantry_buffers "used"' gantry_connections)" = "0 0" ]; }
 # A PUT and a GET of two pieces by RDMA: does it work (to wait for), and it has to.
 rdma_works() {
 	raw_try <<-END

@@ -216,7 +216,7 @@ raw <<-END
 	windows w 40 3M pattern:%i
 	flood 40 40 $T/acks PUT /bkt/q%i x-amz-rdma-token:@w%i content-length:0
 END
-wait $! || fail "limits.queue: hardly anything was refused: $(cat "$T/acks")"
+wait $! || fail "limits.queue: hardly anything was refused: $(<"$T/acks")"
 assert_eq "$(awk '{ print $2 }' "$T/acks" | sort -u | tr '\n' ' ')" "200 503 " "limits.queue: answers"
 assert_eq "$(awk '$2 == 503 && $3 != "-"' "$T/acks")" "" "limits.queue: a reply header on a 503"
 [ "$(metric gantry_queue_full_total)" -gt 0 ] || fail "limits.queue: nothing was counted"

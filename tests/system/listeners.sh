@@ -28,7 +28,7 @@ refused() {
 	sed "s/127.0.0.1:0\", dialect: s3/$1\", dialect: s3/" "$T/gantryd.yaml" >"$T/bad.yaml"
 	nic "$BUILD/gantryd" -c "$T/bad.yaml" >"$T/out" 2>&1 </dev/null
 	assert_eq $? "$2" "exit status for $1"
-	grep -qF "$1" "$T/out" || fail "the message does not name $1: $(cat "$T/out")"
+	grep -qF "$1" "$T/out" || fail "the message does not name $1: $(<"$T/out")"
 }
 refused 192.0.2.1:9000 69 # not an address of this machine
 refused 10.0.0.300:9000 78

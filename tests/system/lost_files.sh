@@ -38,37 +38,37 @@ rm "$T/disk0/seg-0000"
 rc=0
 "$G" -c "$T/gantryd.yaml" >"$T/said" 2>&1 || rc=$?
 [ "$rc" != 0 ] || fail "the daemon served without a file"
-grep -q "$T/disk0/seg-0000 is not there" "$T/said" || fail "the file is not named: $(cat "$T/said")"
-! grep -q secret "$T/said" || fail "a key is in the log: $(cat "$T/said")"
+grep -q "$T/disk0/seg-0000 is not there" "$T/said" || fail "the file is not named: $(<"$T/said")"
+! grep -q secret "$T/said" || fail "a key is in the log: $(<"$T/said")"
 
 rc=0
 "$G" -c "$T/gantryd.yaml" --fsck >"$T/look" 2>&1 || rc=$?
 assert_eq "$rc" 74 "exit status of --fsck"
 [ ! -e "$T/disk0/seg-0000" ] || fail "--fsck changed the disk"
 # Each line says whether the other disk has the object whole; the sums, and what a repair loses, are those of the lines.
-grep -q "lost: object 'two/.*: whole on [0-9a-f]\{8\} $T/disk1\$" "$T/look" || fail "what is whole on the other disk: $(cat "$T/look")"
-! grep "lost: object 'two/" "$T/look" | grep -v ": whole on [0-9a-f]\{8\} $T/disk1\$" || fail "objects with two copies: $(cat "$T/look")"
-! grep "lost: object 'plain/" "$T/look" | grep -v ': no other disk has it whole$' || fail "objects with one copy: $(cat "$T/look")"
+grep -q "lost: object 'two/.*: whole on [0-9a-f]\{8\} $T/disk1\$" "$T/look" || fail "what is whole on the other disk: $(<"$T/look")"
+! grep "lost: object 'two/" "$T/look" | grep -v ": whole on [0-9a-f]\{8\} $T/disk1\$" || fail "objects with two copies: $(<"$T/look")"
+! grep "lost: object 'plain/" "$T/look" | grep -v ': no other disk has it whole$' || fail "objects with one copy: $(<"$T/look")"
 all=$(grep -c 'lost: object ' "$T/look") whole=$(grep -c "lost: object .*: whole on [0-9a-f]\{8\} $T/disk1\$" "$T/look")
 gone=$((all - whole))
-[ "$whole" -gt 0 ] && [ "$gone" -gt 1 ] || fail "$whole of $all are whole: $(cat "$T/look")"
+[ "$whole" -gt 0 ] && [ "$gone" -gt 1 ] || fail "$whole of $all are whole: $(<"$T/look")"
 # So do the lines of parts, which name the upload.
 ! grep 'lost: ' "$T/look" | grep -v "^[0-9a-f]\{8\} $T/disk0: lost: object '\|^[0-9a-f]\{8\} $T/disk0: lost: part [0-9]* of an upload of '\(two\|plain\)/up-[0-9]*', id [0-9a-f]* (version [0-9]*, 300000 bytes): " ||
-	fail "a line without object or part: $(cat "$T/look")"
-! grep 'lost: part ' "$T/look" | grep "'two/" | grep -v ": whole on [0-9a-f]\{8\} $T/disk1\$" || fail "parts with two copies: $(cat "$T/look")"
-! grep 'lost: part ' "$T/look" | grep "'plain/" | grep -v ': no other disk has it whole$' || fail "parts with one copy: $(cat "$T/look")"
+	fail "a line without object or part: $(<"$T/look")"
+! grep 'lost: part ' "$T/look" | grep "'two/" | grep -v ": whole on [0-9a-f]\{8\} $T/disk1\$" || fail "parts with two copies: $(<"$T/look")"
+! grep 'lost: part ' "$T/look" | grep "'plain/" | grep -v ': no other disk has it whole$' || fail "parts with one copy: $(<"$T/look")"
 all_parts=$(grep -c 'lost: part ' "$T/look") whole_parts=$(grep -c "lost: part .*: whole on [0-9a-f]\{8\} $T/disk1\$" "$T/look")
 gone_parts=$((all_parts - whole_parts))
-[ "$whole_parts" -gt 1 ] && [ "$gone_parts" -gt 1 ] || fail "$whole_parts of $all_parts parts are whole: $(cat "$T/look")"
+[ "$whole_parts" -gt 1 ] && [ "$gone_parts" -gt 1 ] || fail "$whole_parts of $all_parts parts are whole: $(<"$T/look")"
 for b in two plain; do
 	i=$(grep -o "'$b/up-[0-9]*" "$T/look" | head -n 1)
 	i=${i##*-}
-	id=$(cat "$T/id-$b-$i")
-	grep -q "lost: part $i of an upload of '$b/up-$i', id ${id: -32} (" "$T/look" || fail "part $i, upload $id of $b/up-$i: $(cat "$T/look")"
+	id=$(<"$T/id-$b-$i")
+	grep -q "lost: part $i of an upload of '$b/up-$i', id ${id: -32} (" "$T/look" || fail "part $i, upload $id of $b/up-$i: $(<"$T/look")"
 done
 sum() { echo "$1 objects and $2 parts of uploads, $((($1 + $2) * 300000)) bytes"; }
 grep -qx "lost or dropped: $(sum $all $all_parts); whole on another disk: $(sum $whole $whole_parts); nowhere else: $(sum $gone $gone_parts)" "$T/look" ||
-	fail "the sums: $(cat "$T/look")"
+	fail "the sums: $(<"$T/look")"
 assert_eq "$(tail -n 1 "$T/look")" 'gantryd: fsck: the store is damaged, foreign, or not made yet: a start would be refused'
 # Without an answer, with another one, and with half a line it lists, and changes nothing.
 (cd "$T/disk0" && cksum -- *) >"$T/before"
@@ -76,20 +76,20 @@ for answer in '' 'no\n' 'y\n' 'yes' 'yes please\n' '\n'; do
 	rc=0
 	printf %b "$answer" | "$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/asked" 2>&1 || rc=$?
 	assert_eq "$rc" 2 "exit status of a repair that was answered '$answer'"
-	grep -o "lost: object '[^']*'" "$T/asked" | sort | cmp -s - <(grep -o "lost: object '[^']*'" "$T/look" | sort) || fail "not all is listed: $(cat "$T/asked")"
+	grep -o "lost: object '[^']*'" "$T/asked" | sort | cmp -s - <(grep -o "lost: object '[^']*'" "$T/look" | sort) || fail "not all is listed: $(<"$T/asked")"
 	grep -qx "$gone objects and $gone_parts parts of uploads ($(((gone + gone_parts) * 300000)) bytes) are lost, of $((all + all_parts)) that are listed; last resort: type yes, or use --yes" "$T/asked" ||
-		fail "the question does not begin with the loss: $(cat "$T/asked")"
+		fail "the question does not begin with the loss: $(<"$T/asked")"
 	(cd "$T/disk0" && cksum -- *) | cmp -s - "$T/before" || fail "the answer '$answer' changed the disk"
 done
-echo yes | "$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/repaired" 2>&1 || fail "--fsck --repair: $(cat "$T/repaired")"
+echo yes | "$G" -c "$T/gantryd.yaml" --fsck --repair >"$T/repaired" 2>&1 || fail "--fsck --repair: $(<"$T/repaired")"
 grep -o "lost: object '[^']*'" "$T/look" | sort >"$T/a"
 grep -o "lost: object '[^']*'" "$T/repaired" | sort -u >"$T/b"
 assert_same "$T/a" "$T/b"
 rc=0
 "$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || rc=$?
-assert_eq "$rc" 74 "--fsck after the repair: $(cat "$T/said")"
+assert_eq "$rc" 74 "--fsck after the repair: $(<"$T/said")"
 grep -A1 "^$all of $((2 * KEYS + KEYS / 5)) objects and $all_parts parts of uploads are damaged ($((gone + gone_parts)) of them in all copies); the daemon restores $((whole + whole_parts)) from their whole copies\$" "$T/said" |
-	grep -q '^remedy: write them again, or delete them; --repair does nothing for them' || fail "the sum and its remedy: $(cat "$T/said")"
+	grep -q '^remedy: write them again, or delete them; --repair does nothing for them' || fail "the sum and its remedy: $(<"$T/said")"
 assert_eq "$(tail -n 1 "$T/said")" 'gantryd: fsck: objects are damaged; the store itself is whole, and a start would serve it'
 
 daemon_run
@@ -120,12 +120,12 @@ put plain/new
 assert_alive
 stop_daemon
 # The parts of uploads in progress have two whole copies.
-"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck after the scrub: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck after the scrub: $(<"$T/said")"
 # Where nothing would be lost nobody is asked; with --yes neither.
-"$G" -c "$T/gantryd.yaml" --fsck --repair </dev/null >"$T/said" 2>&1 || fail "a repair of a whole store: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --fsck --repair </dev/null >"$T/said" 2>&1 || fail "a repair of a whole store: $(<"$T/said")"
 rm "$T/disk1/log"
-"$G" -c "$T/gantryd.yaml" --fsck --repair --yes </dev/null >"$T/said" 2>&1 || fail "--yes: $(cat "$T/said")"
-grep -q "written after the newest snapshot" "$T/said" || fail "the log is not named: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --fsck --repair --yes </dev/null >"$T/said" 2>&1 || fail "--yes: $(<"$T/said")"
+grep -q "written after the newest snapshot" "$T/said" || fail "the log is not named: $(<"$T/said")"
 daemon_run
 for i in $(seq "$KEYS"); do
 	[ $((i % 5)) = 0 ] || complete two "$i"
@@ -133,4 +133,4 @@ for i in $(seq "$KEYS"); do
 done
 assert_alive
 stop_daemon
-"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck in the end: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck in the end: $(<"$T/said")"

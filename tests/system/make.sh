@@ -74,5 +74,5 @@ assert_match "$out" "$T/none/unit/token/test_token "
 [ -z "$(grep scripts/deps <<<"$out" | grep -v -- --check)" ] || fail "make check-unit installs: $out"
 variant=$(basename "$BUILD")
 scripts/run-unit --variant "$variant" base/test_span >"$T/out" 2>&1 || { cat "$T/out"; fail "run-unit base/test_span"; }
-grep -q 'PASSED' "$T/out" || fail "run-unit says nothing: $(cat "$T/out")"
+grep -q 'PASSED' "$T/out" || fail "run-unit says nothing: $(<"$T/out")"
 ! scripts/run-unit --variant "$variant" base/nothing >"$T/out" 2>&1 || fail "run-unit of a test that is not there"

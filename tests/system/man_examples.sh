@@ -27,7 +27,7 @@ examples gantryd.yaml.5 >yaml
 csplit -sz -f conf. --suppress-matched yaml '/^----$/' '{*}'
 for f in conf.*; do
 	sed -E "s#10\.0\.0\.5:[0-9]+#127.0.0.1:0#; s#127\.0\.0\.1:9001#127.0.0.1:0#; s#\{ path: /dev/(\w+) \}#{ path: $T/\1, size: 256MiB }#" "$f" >gantryd.yaml
-	! grep -q '/dev/' gantryd.yaml || fail "a device is left in $(cat gantryd.yaml)"
+	! grep -q '/dev/' gantryd.yaml || fail "a device is left in $(<gantryd.yaml)"
 	NICS=2 nic "$BUILD/gantryd" -c gantryd.yaml --check-config >out 2>&1 || fail "gantryd.yaml(5): $(cat out gantryd.yaml)"
 	for d in $(grep -oE "path: $T/\w+" gantryd.yaml | cut -d' ' -f2); do mkdir "$d"; done
 	NICS=2 nic "$BUILD/gantryd" -c gantryd.yaml --format >out 2>&1 || fail "gantryd.yaml(5), --format: $(cat out gantryd.yaml)"
@@ -41,7 +41,7 @@ examples gantryd.8 | grep '^gantryd ' >lines
 [ -s lines ] || fail "gantryd(8) has no example"
 while read -r _ words; do
 	# shellcheck disable=SC2086
-	nic "$BUILD/gantryd" -c gantryd.yaml $words --check-config >out 2>&1 || fail "gantryd $words: $(cat out)"
+	nic "$BUILD/gantryd" -c gantryd.yaml $words --check-config >out 2>&1 || fail "gantryd $words: $(<out)"
 done <lines
 
 # ---- gantry(1): in the order of the page, against a daemon
@@ -55,7 +55,7 @@ bytes pattern:3 3000000 >work/disk.img
 examples gantry.1 | grep -v '^----$' | sed "s#10\.0\.0\.9:9000#$S3#g; s#/tmp/#$T/#g; s#^gantry bench #gantry bench --warm-up 0 #; s#^gantry key #gantry --conf $T/gantryd.yaml key #" >lines
 [ "$(wc -l <lines)" -ge 3 ] || fail "gantry(1) has lost its examples"
 while read -r line; do
-	(cd work && PATH=$T/bin:$PATH bash -euo pipefail -c "$line") </dev/null >out 2>&1 || fail "gantry(1): $line: $(cat out)"
+	(cd work && PATH=$T/bin:$PATH bash -euo pipefail -c "$line") </dev/null >out 2>&1 || fail "gantry(1): $line: $(<out)"
 done <lines
 assert_same disk.img work/disk.img
 curl_s3 /images/disk.img | cmp - disk.img || fail "gantry(1): the object"
@@ -68,8 +68,8 @@ curl_s3 /backup/disk.img | cmp - disk.img || fail "gantry(1): mput"
 	printf 'return res.path == GANTRY_PATH_RDMA ? 0 : 2;\n}\n'
 } >example.c
 gcc -std=c17 -Wall -Werror -I"$ROOT/src/client" -o example example.c "$BUILD/libgantry.so" "-Wl,-rpath,$BUILD" >out 2>&1 ||
-	fail "libgantry(3): $(cat out)"
-nic ./example >out 2>&1 || fail "libgantry(3): exit $?: $(cat out)"
+	fail "libgantry(3): $(<out)"
+nic ./example >out 2>&1 || fail "libgantry(3): exit $?: $(<out)"
 assert_eq "$(curl_s3 /bkt/key | wc -c)" 65536
 
 # ---- softnicctl(8): rules and ports
@@ -78,6 +78,6 @@ examples softnicctl.8 | sed ':a; /\\$/ { N; s/\\\n//; ba }' | grep -E '^softnicc
 printf '#!/bin/sh\nexec "%s" -d 1 "%s" "$@"\n' "$ROOT/scripts/with-softnic" "$BUILD/softnicctl" >bin/softnicctl
 chmod +x bin/softnicctl
 while read -r line; do
-	PATH=$T/bin:$PATH bash -euo pipefail -c "$line" </dev/null >out 2>&1 || fail "softnicctl(8): $line: $(cat out)"
+	PATH=$T/bin:$PATH bash -euo pipefail -c "$line" </dev/null >out 2>&1 || fail "softnicctl(8): $line: $(<out)"
 done <lines
 stop_daemon

@@ -30,10 +30,10 @@ format_store
 "$T/in-group" "$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config -o memory.buffers=512MiB >"$T/out" 2>&1
 assert_eq $? 78 "a start that does not fit"
 grep -q 'buffers, http_buffers, index, replay and the rest of the process need [0-9.]*[MG]iB, and the control group (container, MemoryMax=) allows 200MiB' "$T/out" ||
-	fail "$(cat "$T/out")"
+	fail "$(<"$T/out")"
 # What is automatic fits.
 sed -i '/^memory:/d' "$T/gantryd.yaml"
-"$T/in-group" "$BUILD/gantryd" -c "$T/gantryd.yaml" --print-config -o cores=1 >"$T/out" 2>&1 || fail "automatic sizes: $(cat "$T/out")"
+"$T/in-group" "$BUILD/gantryd" -c "$T/gantryd.yaml" --print-config -o cores=1 >"$T/out" 2>&1 || fail "automatic sizes: $(<"$T/out")"
 # The largest that is taken is no more than the group gives, with all of it in use.
 DAEMON_WRAP=$T/in-group
 daemon_run -o cores=1 -o memory.index=16MiB

@@ -75,7 +75,7 @@ if [ "${STORE:-disks}" != rados ]; then
 	top=$!
 	while kill -0 "$top" 2>/dev/null; do put; done
 	wait "$top" || fail "gantry top"
-	assert_match "$(cat "$T/top")" 'commit waits: submitted [0-9.]+ .s, led [0-9.]+ .s, written [0-9.]+ .s,[[:space:]]+flushed [0-9.]+ .s, published [0-9.]+ .s, answered [0-9.]+ .s' "gantry top"
+	assert_match "$(<"$T/top")" 'commit waits: submitted [0-9.]+ .s, led [0-9.]+ .s, written [0-9.]+ .s,[[:space:]]+flushed [0-9.]+ .s, published [0-9.]+ .s, answered [0-9.]+ .s' "gantry top"
 fi
 [ "$(metric gantry_requests_in_flight_max)" -ge 1 ] || fail "no high-water mark of requests"
 [ "$(metric gantry_buffers_used_max 'class="http"')" -ge 1 ] || fail "no high-water mark of buffers"

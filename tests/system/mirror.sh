@@ -39,6 +39,6 @@ assert_eq "$(mirror)" "http://newer.test/debian/ none" "the archive of another D
 # Nothing that would do: said, with what to do.
 printf '%s\n' "deb http://x.test/ubuntu noble main" "deb http://x.test/debian-security trixie-security main" "deb file:/srv/debian bookworm main" >"$T/list"
 out=$(mirror) && fail "taken: $out"
-assert_match "$(cat "$T/err")" 'apt here has no source of Debian.*GANTRY_MIRROR=URL'
+assert_match "$(<"$T/err")" 'apt here has no source of Debian.*GANTRY_MIRROR=URL'
 ! grep -rnE 'https?://[a-z0-9.-]*(debian|ubuntu)\.(org|com|net)' "$ROOT/scripts" "$ROOT/tests" --include='*' | grep -v '/tests/system/mirror.sh:' ||
 	fail "the host of a mirror is in a script"

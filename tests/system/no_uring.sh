@@ -6,7 +6,7 @@
 DAEMON_WRAP=$BUILD/tools/no_uring
 write_config
 mkdir -p "$T/disk0"
-nic "$DAEMON_WRAP" "$BUILD/gantryd" -c "$T/gantryd.yaml" --format >"$T/out" 2>&1 || fail "--format: $(cat "$T/out")"
+nic "$DAEMON_WRAP" "$BUILD/gantryd" -c "$T/gantryd.yaml" --format >"$T/out" 2>&1 || fail "--format: $(<"$T/out")"
 daemon_run
 make_buckets
 wait_for 60 grep -q 'io_uring cannot be used: .*threads do its work' "$T/daemon.log"
@@ -33,4 +33,4 @@ restart_daemon
 assert_eq "$(curl_s3 /bkt/rdma | md5)" "$(bytes pattern:7 8M | md5)"
 assert_alive
 stop_daemon
-nic "$DAEMON_WRAP" "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/out" 2>&1 || fail "--fsck: $(cat "$T/out")"
+nic "$DAEMON_WRAP" "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/out" 2>&1 || fail "--fsck: $(<"$T/out")"

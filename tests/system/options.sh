@@ -12,8 +12,8 @@ try() {
 	rc=$?
 	[ "$rc" = "$want" ] || { cat "$T/out" "$T/err" >&2; fail "exit $rc, wanted $want: $*"; }
 }
-says() { grep -qF -- "$1" "$T/err" || fail "not said: $1 (but: $(cat "$T/err"))"; }
-shows() { grep -qF -- "$1" "$T/out" || fail "not shown: $1 (but: $(cat "$T/out"))"; }
+says() { grep -qF -- "$1" "$T/err" || fail "not said: $1 (but: $(<"$T/err"))"; }
+shows() { grep -qF -- "$1" "$T/out" || fail "not shown: $1 (but: $(<"$T/out"))"; }
 
 # ---- what needs no root, no device, no port: as nobody, without the software NIC ----
 as_nobody() {
@@ -29,7 +29,7 @@ cp "$G" "$T/gantryd" && chmod 755 "$T/gantryd"
 write_config
 chmod 644 "$T/gantryd.yaml"
 try 0 as_nobody "$T/gantryd" --version
-shows "gantryd $(cat "$ROOT/VERSION")"
+shows "gantryd $(<"$ROOT/VERSION")"
 shows "1001"
 try 0 as_nobody "$T/gantryd" --help
 shows "--check-config"

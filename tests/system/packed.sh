@@ -85,7 +85,7 @@ kill_daemon
 daemon_run
 for k in a b c; do all $k | cmp - "$T/$k" || fail "$k after a kill"; done
 stop_daemon
-nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "fsck: $(cat "$T/fsck")"
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "fsck: $(<"$T/fsck")"
 
 # ---- and gone ----
 daemon_run

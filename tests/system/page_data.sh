@@ -11,7 +11,7 @@ for i in 1 2 3; do curl_s3 /alpha/$i -T "$T/in" -o /dev/null || fail "PUT"; done
 curl_s3 /beta/1 -T "$T/in" -o /dev/null || fail "PUT"
 curl_s3 '/gamma?lifecycle' -X PUT -d '<LifecycleConfiguration><Rule><ID>old</ID><Filter><Prefix></Prefix></Filter><Status>Enabled</Status>
 	<Expiration><Days>7</Days></Expiration></Rule></LifecycleConfiguration>' || fail "a rule"
-gantry --admin "$T/admin.sock" bucket set alpha --max-bytes 10MiB >"$T/said" || fail "bucket set: $(cat "$T/said")"
+gantry --admin "$T/admin.sock" bucket set alpha --max-bytes 10MiB >"$T/said" || fail "bucket set: $(<"$T/said")"
 
 # ---- host, store, capacity ----
 state() { curl_admin /status | jq -r "$1"; }
@@ -25,9 +25,9 @@ assert_eq "$(state .capacity.free_bytes)" "$(curl_admin /disks | jq '[.[].free_b
 # Nothing is known after minutes, and nothing is said.
 assert_eq "$(state '.capacity | [.outlook, .full_in_seconds, .growth_bytes_per_day] | map(tostring) | join(" ")')" "young null null"
 assert_eq "$(curl_admin /metrics | grep -c '^gantry_store_full_seconds')" 0 "no estimate without history"
-gantry --admin "$T/admin.sock" status >"$T/status" || fail "gantry status: $(cat "$T/status")"
-assert_match "$(cat "$T/status")" "host       $(hostname), store ${id%%-*}" "the host"
-assert_match "$(cat "$T/status")" 'capacity   [0-9.]+ GiB, [0-9.]+ MiB used \([0-9]+ % reserved, [0-9]+ % data\), [0-9.]+ GiB free; full in: not enough history yet \(0 min of 60 min\)' "the capacity"
+gantry --admin "$T/admin.sock" status >"$T/status" || fail "gantry status: $(<"$T/status")"
+assert_match "$(<"$T/status")" "host       $(hostname), store ${id%%-*}" "the host"
+assert_match "$(<"$T/status")" 'capacity   [0-9.]+ GiB, [0-9.]+ MiB used \([0-9]+ % reserved, [0-9]+ % data\), [0-9.]+ GiB free; full in: not enough history yet \(0 min of 60 min\)' "the capacity"
 
 # ---- buckets ----
 bucket() { curl_admin /buckets | jq -c ".largest[] | select(.name == \"$1\") | [.objects, .bytes, .max_bytes, .copies, .lifecycle]"; }

@@ -32,7 +32,7 @@ set_mtu() {
 	softnicctl port 0 mtu "$1"
 	softnicctl port 1 mtu "$1"
 }
-all || fail "before: $(cat "$T/all")"
+all || fail "before: $(<"$T/all")"
 
 # Both ends' MTU shrinks, and a reload has the ports read again.
 before=$(resets)
@@ -40,7 +40,7 @@ set_mtu 1024
 curl -sS --fail -o /dev/null --unix-socket "$T/admin.sock" -X POST http://x/control/reload || fail "reload"
 wait_for 60 mtu_is 1024
 renewed
-all || fail "with an MTU of 1024: $(cat "$T/all")"
+all || fail "with an MTU of 1024: $(<"$T/all")"
 assert_eq "$(bad)" 0 "transfers that failed"
 
 # It grows, and nobody says so: one round of transfers finds out at most, and what they have found is used for all.
@@ -51,18 +51,18 @@ wait_for 60 mtu_is 4096
 renewed
 lost=$(bad)
 [ "$lost" -gt 0 ] || fail "path MTUs of 1024 and 4096 went together"
-for ((i = 0; i < 3; i++)); do all || fail "with an MTU of 4096: $(cat "$T/all")"; done
+for ((i = 0; i < 3; i++)); do all || fail "with an MTU of 4096: $(<"$T/all")"; done
 assert_eq "$(bad)" "$lost" "transfers that failed after that"
 
 # The P_Key changes, and then the port's first address, with an event each.
 before=$(resets)
 softnicctl port 0 pkey 8001
 renewed
-all || fail "with another P_Key: $(cat "$T/all")"
+all || fail "with another P_Key: $(<"$T/all")"
 before=$(resets)
 softnicctl gid 0 del fe80::200:5eff:fe00:100
 renewed
-all || fail "with another source address: $(cat "$T/all")"
+all || fail "with another source address: $(<"$T/all")"
 assert_eq "$(bad)" "$lost" "transfers that failed after that"
 logged 4 'initiators are connected again'
 assert_alive
@@ -73,13 +73,13 @@ RDMA='{ devices: [mlx5_2], allow_special: [loopback, self], channels: 16 }'
 write_config
 daemon_run
 export RAW_DEVICE=mlx5_3
-all || fail "on InfiniBand: $(cat "$T/all")"
+all || fail "on InfiniBand: $(<"$T/all")"
 lid_is() { curl_admin /rails | grep -q "\"lid\":$1,"; }
 softnicctl port 2 lid 0x42
 wait_for 60 lid_is 66
-all || fail "with another LID of the server: $(cat "$T/all")"
+all || fail "with another LID of the server: $(<"$T/all")"
 softnicctl port 3 lid 0x43
-all || fail "with another LID of the clients: $(cat "$T/all")"
+all || fail "with another LID of the clients: $(<"$T/all")"
 assert_eq "$(bad)" 0 "transfers that failed"
 # One that goes on over changes of both: what was under way may be lost, once, and nothing after that.
 gantry --device mlx5_3 --json --quiet bench --sizes 64k --concurrency 4 --mix get --warm-up 0 --objects 8 --time 600 "$URL_S3/bkt/b/" >"$T/bench" 2>"$T/err" &
@@ -100,7 +100,7 @@ for p in $bench $(cat /proc/"$bench"/task/*/children); do
 	case $(readlink "/proc/$p/exe") in */gantry) kill -INT "$p" ;; esac
 done
 wait $bench
-assert_eq $? 130 "bench, interrupted: $(cat "$T/err")"
+assert_eq $? 130 "bench, interrupted: $(<"$T/err")"
 [ "$lost" -le 8 ] || fail "$lost transfers lost by four clients"
-grep -q '"http_bytes":0,"not_rdma":{},"errors":0,' "$T/bench" || fail "not all by RDMA: $(cat "$T/bench")"
+grep -q '"http_bytes":0,"not_rdma":{},"errors":0,' "$T/bench" || fail "not all by RDMA: $(<"$T/bench")"
 assert_alive

@@ -30,7 +30,7 @@ snapshot=$!
 wait_for 60 writes_wait
 stand_still 10
 rm "$T/fault/disk0" "$T/fault/disk1"
-wait $snapshot || fail "snapshot: $(cat "$T/snapshot")"
+wait $snapshot || fail "snapshot: $(<"$T/snapshot")"
 assert_eq "$(curl_admin /disks | json state)" "serving serving" "after a pause with a snapshot in progress"
 
 # ---- writes of the cores ----
@@ -43,8 +43,8 @@ wait_for 60 writes_wait
 stand_still 10
 rm "$T/fault/disk0" "$T/fault/disk1"
 for ((w = 0; w < 6; w++)); do
-	wait "${pids[w]}" || fail "PUT $w: $(cat "$T/curl")"
-	assert_eq "$(cat "$T/put.$w")" 200
+	wait "${pids[w]}" || fail "PUT $w: $(<"$T/curl")"
+	assert_eq "$(<"$T/put.$w")" 200
 done
 assert_eq "$(curl_admin /disks | json state)" "serving serving" "after a pause with PUTs in progress"
 
@@ -63,7 +63,7 @@ for ((i = 0; i < 5; i++)); do
 	wait_for 60 goes_on
 done
 touch "$T/over"
-for p in "${pids[@]}"; do wait "$p" || fail "a PUT was not answered well: $(cat "$T/curl")"; done
+for p in "${pids[@]}"; do wait "$p" || fail "a PUT was not answered well: $(<"$T/curl")"; done
 assert_eq "$(curl_admin /disks | json state)" "serving serving" "after pauses under load"
 grep -E 'is stuck|failed and is read-only' "$T/daemon.log" && fail "a pause was taken for a fault"
 [ "$(status_of GET /bkt/first)" = 200 ] || fail "GET"

@@ -17,4 +17,4 @@ kill "$(orphan | tr -d ' ')"
 wait_for 60 no_orphan
 assert_alive
 stop_daemon
-grep -q 'SIGTERM: draining' "$T/daemon.log" || fail "SIGTERM did not drain: $(cat "$T/daemon.log")"
+grep -q 'SIGTERM: draining' "$T/daemon.log" || fail "SIGTERM did not drain: $(<"$T/daemon.log")"

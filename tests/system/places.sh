@@ -10,7 +10,7 @@ export G=$BUILD/gantryd T
 export GANTRY_STORE_STATE_DIR=none
 # In a namespace with a /dev in memory, which has nothing but what gantryd opens.
 in_ns() { unshare -m bash -c "mkdir -p '$T/dev' && mount --bind /dev '$T/dev' && mount -t tmpfs none /dev && touch /dev/null && mount --bind '$T/dev/null' /dev/null && umount '$T/dev' && mkdir /dev/shm && mount -t tmpfs none /dev/shm && mkdir /dev/shm/there; $1"; }
-said() { grep -q -- "$1" "$T/said" || fail "no '$1' in: $(cat "$T/said")"; }
+said() { grep -q -- "$1" "$T/said" || fail "no '$1' in: $(<"$T/said")"; }
 write_config
 
 # ---- nothing is made below /dev ----
@@ -32,7 +32,7 @@ sed "s|path: .*|path: \"/dev/shm/there\", size: 96MiB }|" "$T/gantryd.yaml" >"$T
 in_ns '"$G" -c "$T/dev.yaml" --format >"$T/said" 2>&1; "$G" -c "$T/dev.yaml" --check-config >"$T/checked" 2>&1; echo "rc $?" >>"$T/said"'
 said 'made a store on 1 disk'
 said '/dev/shm/there: this disk is in memory (tmpfs): a reboot loses everything on it'
-grep -q 'in memory (tmpfs): a reboot loses' "$T/checked" || fail "--check-config: $(cat "$T/checked")"
+grep -q 'in memory (tmpfs): a reboot loses' "$T/checked" || fail "--check-config: $(<"$T/checked")"
 
 # ---- while it serves; and a start on memory ----
 mkdir "$T/ram"
@@ -63,10 +63,10 @@ for at in $((bytes_of - 512)) $((bytes_of - 1000000)); do
 	printf 'EFI PART' | dd of="$dev" bs=1 seek="$at" conv=notrunc status=none || fail "dd"
 	sync "$dev"
 	"$G" -c "$T/device.yaml" --format >"$T/said" 2>&1
-	assert_eq $? 74 "data at $at: $(cat "$T/said")"
+	assert_eq $? 74 "data at $at: $(<"$T/said")"
 	said 'holds data$'
 	assert_match "$(tail -n 1 "$T/said")" "^All objects and files on $dev are lost; last resort: --force"
 	dd if=/dev/zero of="$dev" bs=512 seek=$((at / 512)) count=2 conv=notrunc status=none 2>/dev/null
 	sync "$dev"
 done
-"$G" -c "$T/device.yaml" --format >"$T/said" 2>&1 || fail "an empty device: $(cat "$T/said")"
+"$G" -c "$T/device.yaml" --format >"$T/said" 2>&1 || fail "an empty device: $(<"$T/said")"

@@ -13,7 +13,7 @@ FAULT=("$BUILD/tools/diskfault" "$T/fault")
 on_terminal() { /usr/bin/python3 "$ROOT/tests/system/on_terminal.py" "$T/screen" 240 "${FAULT[@]}" "$BUILD/gantryd" -c "$T/gantryd.yaml" "$@" >"$T/out"; }
 shows() { tr '\r' '\n' <"$T/screen" | grep -qE "$1"; }
 fits() {
-	tr '\r' '\n' <"$T/screen" | sed -n 's/\x1b\[K.*//p' | awk 'length($0) > 239 { print "too long: " $0; bad = 1 } END { exit bad }' || fail "$(cat "$T/screen")"
+	tr '\r' '\n' <"$T/screen" | sed -n 's/\x1b\[K.*//p' | awk 'length($0) > 239 { print "too long: " $0; bad = 1 } END { exit bad }' || fail "$(<"$T/screen")"
 	# The last that is drawn is an empty line; the log may follow.
 	[ -z "$( (tr '\r' '\n' <"$T/screen"; echo) | sed -n 's/\x1b\[K.*//p' | tail -n 1)" ] || fail "the line is left: $(tail -c 400 "$T/screen" | od -c)"
 }
@@ -24,7 +24,7 @@ for i in $(seq 12); do curl_s3 "/bkt/o$i" -T "$T/body" || fail "PUT"; done
 stop_daemon
 
 # ---- a check: the disk that is read, its bytes, the time that it has taken
-on_terminal --fsck || fail "--fsck: $(cat "$T/out")"
+on_terminal --fsck || fail "--fsck: $(<"$T/out")"
 cp "$T/out" "$T/out.quick"
 rm -f "$T/screen"
 # A start flushes the files of a disk that is no tmpfs before it reads them.
@@ -33,13 +33,13 @@ on_terminal --fsck &
 job=$!
 wait_for 60 shows '[0-9.]+ [KM]?i?B of [0-9.]+ MiB \([0-9]+ %\), [0-9]+ s so far: .*/disk1 \(2 of 2 disks\) compares objects'
 rm "$T/fault/disk1"
-wait $job || fail "--fsck: $(cat "$T/out")"
+wait $job || fail "--fsck: $(<"$T/out")"
 fits
 cmp "$T/out" "$T/out.quick" || fail "the display changes standard output"
 # Elsewhere than on a terminal it takes a minute until anything is said.
 "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/out" 2>"$T/err" || fail "--fsck"
-! grep -qE '(reads|compares) ' "$T/err" || fail "$(cat "$T/err")"
-cmp "$T/out" "$T/out.quick" || fail "$(cat "$T/out")"
+! grep -qE '(reads|compares) ' "$T/err" || fail "$(<"$T/err")"
+cmp "$T/out" "$T/out.quick" || fail "$(<"$T/out")"
 
 # ---- a start
 /usr/bin/python3 - "$T/notify" >>"$T/said" <<'PY' &
@@ -68,5 +68,5 @@ on_terminal --format &
 job=$!
 wait_for 60 shows '[0-9.]+ [KM]iB of [0-9.]+ MiB \([1-9][0-9]* %\).*: .*/disk1 \(2 of 2 disks\) writes the files of the store'
 rm "$T/fault/disk1"
-wait $job || fail "--format: $(cat "$T/out")"
+wait $job || fail "--format: $(<"$T/out")"
 fits

@@ -16,7 +16,7 @@ write_config
 sed 's/127.0.0.5, /127.0.0.300, /' "$T/gantryd.yaml" >"$T/bad.yaml"
 "$BUILD/gantryd" -c "$T/bad.yaml" --check-config >"$T/out" 2>&1
 assert_eq $? 78 "a block that is none: exit code"
-grep -q 'listen\[2\].proxy: expected an address or a block' "$T/out" || fail "a block that is none: $(cat "$T/out")"
+grep -q 'listen\[2\].proxy: expected an address or a block' "$T/out" || fail "a block that is none: $(<"$T/out")"
 "$BUILD/gantryd" -c "$T/gantryd.yaml" --print-config >"$T/out" || fail "--print-config"
 grep -Fq 'proxy: ["127.0.0.5/32", "fd00::/8"]' "$T/out" || fail "--print-config: $(grep proxy "$T/out")"
 

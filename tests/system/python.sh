@@ -8,8 +8,8 @@
 /usr/bin/python3 -c 'import numpy' 2>/dev/null || fail "no python3-numpy: scripts/deps test"
 unset "${!AWS_@}"
 export PYTHONPATH=$ROOT/python PYTHONDONTWRITEBYTECODE=1 GANTRY_LIBRARY=$BUILD/libgantry.so.0 PYTHONWARNINGS=error
-/usr/bin/python3 "$ROOT/tests/system/python_abi.py" "$ROOT/src/client/gantry.h" >"$T/abi" || fail "the module and gantry.h differ: $(cat "$T/abi")"
-assert_eq "$(/usr/bin/python3 -c 'import gantry; print(gantry.__version__, gantry.library_version())')" "$(cat "$ROOT/VERSION") $(cat "$ROOT/VERSION")"
+/usr/bin/python3 "$ROOT/tests/system/python_abi.py" "$ROOT/src/client/gantry.h" >"$T/abi" || fail "the module and gantry.h differ: $(<"$T/abi")"
+assert_eq "$(/usr/bin/python3 -c 'import gantry; print(gantry.__version__, gantry.library_version())')" "$(<"$ROOT/VERSION") $(<"$ROOT/VERSION")"
 # A library that is not there, or is another one, is said as such.
 assert_match "$(GANTRY_LIBRARY=$T/none.so /usr/bin/python3 -c 'import gantry; gantry.Client()' 2>&1)" "ImportError: $T/none.so: .*: install libgantry0"
 assert_match "$(GANTRY_LIBRARY=libcurl.so.4 /usr/bin/python3 -c 'import gantry; gantry.Client()' 2>&1)" "ImportError: libcurl.so.4 is no libgantry that fits"

@@ -8,7 +8,7 @@
 /usr/bin/python3 -c 'import numpy' 2>/dev/null || fail "no python3-numpy: scripts/deps test"
 unset "${!AWS_@}"
 export PYTHONPATH=$ROOT/python PYTHONDONTWRITEBYTECODE=1 GANTRY_LIBRARY=$BUILD/libgantry.so.0 PYTHONWARNINGS=error
-/usr/bin/python3 "$ROOT/tests/system/python_layout.py" >"$T/out" 2>&1 || fail "python_layout.py: $(cat "$T/out")"
+/usr/bin/python3 "$ROOT/tests/system/python_layout.py" >"$T/out" 2>&1 || fail "python_layout.py: $(<"$T/out")"
 mkdir "$T/cuda"
 cp "$BUILD/tests/gpu/libcuda.so.1" "$T/cuda" || fail "no stand-in: make toolbins"
 DISK_SIZE=1536MiB start_daemon

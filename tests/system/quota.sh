@@ -16,7 +16,7 @@ bytes pattern:7 200000 >"$T/body"
 # ---- a bucket's own
 assert_eq "$(bucket show 2>&1)" "gantry: no bucket and no access key has a quota"
 ! bucket set nowhere --max-bytes 1MiB 2>"$T/err" || fail "the quota of a bucket that is not there"
-assert_eq "$(cat "$T/err")" "gantry: bucket: 404: there is no such bucket"
+assert_eq "$(<"$T/err")" "gantry: bucket: 404: there is no such bucket"
 ! bucket set bkt --max-bytes 1MB 2>"$T/err" || fail "no size, and taken"
 bucket -q set bkt --max-objects 5 --max-bytes $((1000000 * COPIES)) || fail "gantry bucket set"
 # eight writers, half of them by RDMA, for what five have room for
@@ -48,16 +48,16 @@ if [ "${STORE:-disks}" != rados ]; then
 	bucket -q set bkt --max-objects 9 --max-bytes $((4 * COPIES))MiB || fail "bucket set"
 	curl -sS -o "$T/out" -w '%{http_code} %{size_upload}' --max-time 100 -H 'expect:' -T - "$URL_S3/bkt/endless" </dev/zero >"$T/code" 2>"$T/err"
 	read -r code sent <"$T/code"
-	assert_eq "$code" 403 "$(cat "$T/err")"
+	assert_eq "$code" 403 "$(<"$T/err")"
 	# Nor is it read for as long as it comes: 64 MiB behind the refusal, and what a look each quarter of a second lets through.
 	[ "$sent" -lt 8589934592 ] || fail "$sent bytes of a refused body were read"
-	grep -q '<Code>QuotaExceeded</Code>' "$T/out" || fail "chunks without end: $(cat "$T/out")"
+	grep -q '<Code>QuotaExceeded</Code>' "$T/out" || fail "chunks without end: $(<"$T/out")"
 	bucket -q set bkt --max-objects 5 --max-bytes $((1000000 * COPIES)) || fail "bucket set"
 fi
 export AWS_ACCESS_KEY_ID=none AWS_SECRET_ACCESS_KEY=none-at-all AWS_EC2_METADATA_DISABLED=true
 aws() { /usr/bin/aws --no-sign-request --endpoint-url "$URL_S3" --region us-east-1 s3api "$@"; }
 ! aws put-object --bucket bkt --key more --body "$T/body" >"$T/out" 2>&1 || fail "beyond the quota, and taken"
-grep -q 'QuotaExceeded' "$T/out" || fail "aws: $(cat "$T/out")"
+grep -q 'QuotaExceeded' "$T/out" || fail "aws: $(<"$T/out")"
 unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY
 kept=$(curl_s3 '/bkt?list-type=2' | grep -o '<Key>[^<]*' | head -1 | sed 's/<Key>//')
 assert_status PUT /bkt/more 403 -H "x-amz-copy-source: /bkt/$kept" -H 'content-length: 0'
@@ -77,13 +77,13 @@ assert_status PUT /team-a/one 200 -T "$T/body"
 gantry --conf "$T/gantryd.yaml" -q key new --bucket 'team-*' --max-bytes $((500000 * COPIES)) --max-objects 9 >"$T/key" || fail "gantry key new --max-bytes"
 assert_status PUT /team-b/two 200 -T "$T/body"
 assert_status PUT /team-b/three 403 -T "$T/body"
-(eval "$(cat "$T/key")" && "$BUILD/tools/s3sign" -s "$S3" -k "$AWS_ACCESS_KEY_ID" -p "$AWS_SECRET_ACCESS_KEY" -b "$T/body" PUT /team-a/three) >"$T/out" 2>&1
-assert_eq "$(cat "$T/out")" '403 QuotaExceeded' "signed"
+(eval "$(<"$T/key")" && "$BUILD/tools/s3sign" -s "$S3" -k "$AWS_ACCESS_KEY_ID" -p "$AWS_SECRET_ACCESS_KEY" -b "$T/body" PUT /team-a/three) >"$T/out" 2>&1
+assert_eq "$(<"$T/out")" '403 QuotaExceeded' "signed"
 assert_match "$(bucket show)" "^grant +team-\\* +4 of 9 objects, $(size $((400000 * COPIES))) of $(size $((500000 * COPIES))), 0 uploads under way; 2 refused\$"
 assert_eq "$(metric gantry_quota_used 'kind="grant",buckets="team-*",resource="bytes"') $(metric gantry_quota_refused_total 'kind="grant"')" "$((400000 * COPIES)) 2"
 gantry --conf "$T/gantryd.yaml" key list | grep -q "at most 9 objects.*at most $(size $((500000 * COPIES)))" || fail "key list: $(gantry --conf "$T/gantryd.yaml" key list)"
 sed -i "s/max_bytes: $((500000 * COPIES))/max_bytes: $((600000 * COPIES))/" "$T/keys.yaml"
-assert_eq "$(curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/reload)" 200 "$(cat "$T/out")"
+assert_eq "$(curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/reload)" 200 "$(<"$T/out")"
 assert_status PUT /team-b/three 200 -T "$T/body"
 
 # ---- the number of buckets of a grant: refused beyond it, changed by a reload, kept by a restart
@@ -91,7 +91,7 @@ assert_status PUT /team-b/three 200 -T "$T/body"
 gantry --conf "$T/gantryd.yaml" -q key new --bucket 'more-*' --max-buckets 2 >"$T/key" || fail "gantry key new --max-buckets"
 assert_eq "$(status_of PUT /more-a) $(status_of PUT /more-b) $(status_of PUT /more-c) $(status_of PUT /other)" "200 200 400 200"
 curl -sS -X PUT "$URL_S3/more-c" >"$T/out"
-grep -q '<Code>TooManyBuckets</Code>' "$T/out" || fail "too many buckets: $(cat "$T/out")"
+grep -q '<Code>TooManyBuckets</Code>' "$T/out" || fail "too many buckets: $(<"$T/out")"
 assert_match "$(bucket show)" 'grant +more-\* +2 objects, 0 B, 0 uploads under way, 2 of 2 buckets; [0-9]+ refused'
 assert_eq "$(used grant 'more-*' bucket_number) $(used grant 'more-*' max_buckets) $(used grant 'team-*' max_buckets)" "2 2 null"
 assert_eq "$(metric gantry_quota_used 'kind="grant",buckets="more-*",resource="buckets"')" 2
@@ -102,10 +102,10 @@ assert_status DELETE /more-a 204
 assert_status PUT /more-c 200
 cp "$T/keys.yaml" "$T/keys.before"
 sed -i 's/max_buckets: 2/max_buckets: two/' "$T/keys.yaml"
-assert_eq "$(curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/reload)" 400 "$(cat "$T/out")"
-grep -q 'keys.yaml:[0-9]*:[0-9]*: .*max_buckets: expected a number' "$T/out" || fail "reload: $(cat "$T/out")"
+assert_eq "$(curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/reload)" 400 "$(<"$T/out")"
+grep -q 'keys.yaml:[0-9]*:[0-9]*: .*max_buckets: expected a number' "$T/out" || fail "reload: $(<"$T/out")"
 sed 's/max_buckets: 2/max_buckets: 3/' "$T/keys.before" >"$T/keys.yaml"
-assert_eq "$(curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/reload)" 200 "$(cat "$T/out")"
+assert_eq "$(curl -sS -o "$T/out" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/reload)" 200 "$(<"$T/out")"
 assert_eq "$(status_of PUT /more-d) $(status_of PUT /more-e)" "200 400"
 ! gantry --conf "$T/gantryd.yaml" -q key new --max-bytes 5 2>"$T/err" || fail "a bound of all buckets by mistake"
 assert_alive

@@ -56,7 +56,7 @@ done
 
 # Nobody leads there yet.
 if gantry --require-rdma --device mlx5_5 put "$T/data" "http://10.1.1.1:$PORT/bkt/x" >"$T/err" 2>&1; then fail "served without a route"; fi
-grep -q unreachable "$T/err" || fail "no reason: $(cat "$T/err")"
+grep -q unreachable "$T/err" || fail "no reason: $(<"$T/err")"
 assert_eq "$(moved mlx5_0) $(moved mlx5_1)" "3145728 3145728" "bytes of a client that is not reached"
 
 # The kernel's routes lead there from the second rail alone: the first one is not even tried.

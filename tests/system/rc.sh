@@ -417,7 +417,7 @@ reloads() {
 	# Both have 30 of 60.
 	connects 127.0.0.1 503
 	reload 's/connections: 60/connections: 62/'
-	assert_eq "$(cat "$T/said")" '{"status":"reloaded","changed":["rdma.rc.connections"],"restart_needed":[],"cores":2,"of":2}'
+	assert_eq "$(<"$T/said")" '{"status":"reloaded","changed":["rdma.rc.connections"],"restart_needed":[],"cores":2,"of":2}'
 	connects 127.0.0.1 200 200 503
 	reload 's/connections: 62/connections: 70/; s/per_peer: 40/per_peer: 3/'
 	connects 127.0.0.1 503
@@ -434,7 +434,7 @@ reloads() {
 	END
 	[ "$(rc_now ready)" -le 67 ] || fail "rdma.rc.connect_rate: $(rc_now ready)"
 	reload 's/shim: on/shim: off/; s/idle: 3600s/idle: 1s/'
-	assert_eq "$(cat "$T/said")" '{"status":"reloaded","changed":["rdma.rc.idle"],"restart_needed":["rdma.rc.shim"],"cores":2,"of":2}'
+	assert_eq "$(<"$T/said")" '{"status":"reloaded","changed":["rdma.rc.idle"],"restart_needed":["rdma.rc.shim"],"cores":2,"of":2}'
 	wait_for 60 ready_are 0
 	reload 's/shim: off/shim: on/; s/connect_rate: 1,/connect_rate: 1000,/'
 	connects 127.0.0.4 200

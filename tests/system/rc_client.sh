@@ -20,17 +20,19 @@ serve() {
 	SOFTNIC_DC=$1 daemon_run
 	make_buckets
 }
-field() { grep -o "\"$1\":[^,}]*" "${2:-say}" | head -n 1 | cut -d: -f2- | tr -d '"'; }
 # fields NAME...: of the JSON in the file say, with blanks between them.
 fields() {
-	local f out=''
-	for f; do out+="${out:+ }$(field "$f")"; done
+	local f out='' say
+	say=$(<say)
+	for f; do
+		[[ $say =~ \"$f\":([^,}]*) ]] || BASH_REMATCH=('' '')
+		out+="${out:+ }${BASH_REMATCH[1]//\"/}"
+	done
 	echo "$out"
 }
 rc_of() { "$@" >say 2>&1; echo $?; }
-rc_now() { metric gantry_rc_connections "\"$1\""; }
 # Of commands that have ended nothing is left at the server.
-no_connections() { [ "$(rc_now making)$(rc_now ready)$(rc_now leased)" = 000 ]; }
+no_connections() { [ "$(metrics 'gantry_rc_connections "making"' 'gantry_rc_connections "ready"' 'gantry_rc_connections "leased"')" = "0 0 0" ]; }
 declined() { metric gantry_declines_total "\"$1\""; }
 
 for size in 1 4096 70001 1048576 16777216; do bytes "pattern:$size" $size >"in.$size"; done
@@ -39,19 +41,19 @@ for size in 1 4096 70001 1048576 16777216; do bytes "pattern:$size" $size >"in.$
 
 # chosen WORDS...: what a put and a get use.
 chosen() {
-	assert_eq "$(rc_of gantry "$@" --json put in.70001 "$URL_S3/bkt/chosen")" 0 "$(cat say)"
+	assert_eq "$(rc_of gantry "$@" --json put in.70001 "$URL_S3/bkt/chosen")" 0 "$(<say)"
 	local put
 	put=$(fields path transport requests)
-	assert_eq "$(rc_of gantry "$@" --json get "$URL_S3/bkt/chosen" out)" 0 "$(cat say)"
+	assert_eq "$(rc_of gantry "$@" --json get "$URL_S3/bkt/chosen" out)" 0 "$(<say)"
 	assert_same in.70001 out
 	echo "$put, $(fields path transport requests)"
 }
 moves() {
 	local size
 	for size in 1 4096 70001 1048576 16777216; do
-		assert_eq "$(rc_of gantry --transport rc --require-rdma --checksum --json put "in.$size" "$URL_S3/bkt/o$size")" 0 "$(cat say)"
+		assert_eq "$(rc_of gantry --transport rc --require-rdma --checksum --json put "in.$size" "$URL_S3/bkt/o$size")" 0 "$(<say)"
 		assert_eq "$(fields path transport rdma_bytes)" "rdma rc $size"
-		assert_eq "$(rc_of gantry --transport rc --require-rdma --checksum --json -j 16 get "$URL_S3/bkt/o$size" out)" 0 "$(cat say)"
+		assert_eq "$(rc_of gantry --transport rc --require-rdma --checksum --json -j 16 get "$URL_S3/bkt/o$size" out)" 0 "$(<say)"
 		assert_eq "$(fields path transport rdma_bytes)" "rdma rc $size"
 		assert_same "in.$size" out
 	done
@@ -68,18 +70,18 @@ assert_eq "$(chosen --transport rc)" "rdma rc 2, rdma rc 2"
 assert_match "$(gantry --transport rc put in.1 "$URL_S3/bkt/said")" "by RDMA \(RC\) in"
 # It says which, and why.
 gantry -v get "$URL_S3/bkt/said" out >say 2>&1 || fail "get"
-assert_match "$(cat say)" "gantry: port mlx5_0:1.*: dc, rc.*by RDMA \(DC\) in"
+assert_match "$(<say)" "gantry: port mlx5_0:1.*: dc, rc.*by RDMA \(DC\) in"
 # This client has no DC.
 export SOFTNIC_DC=0
 assert_eq "$(chosen)" "rdma rc 2, rdma rc 2"
 assert_eq "$(rc_of gantry --transport dc put in.1 "$URL_S3/bkt/x")" 1
-assert_match "$(cat say)" "transport dc: mlx5_0 port 1 cannot do DC"
+assert_match "$(<say)" "transport dc: mlx5_0 port 1 cannot do DC"
 assert_eq "$(rc_of gantry --transport ib put in.1 "$URL_S3/bkt/x")" 2
-assert_match "$(cat say)" "--transport wants auto, dc or rc"
-assert_eq "$(rc_of gantry --transport)" 2 "$(cat say)"
-assert_match "$(cat say)" "requires an argument.*gantry --help. shows what there is"
+assert_match "$(<say)" "--transport wants auto, dc or rc"
+assert_eq "$(rc_of gantry --transport)" 2 "$(<say)"
+assert_match "$(<say)" "requires an argument.*gantry --help. shows what there is"
 assert_eq "$(rc_of gantry --scality --transport rc put in.1 "$URL_SCAL/x")" 1
-assert_match "$(cat say)" "the scality dialect has no RC"
+assert_match "$(<say)" "the scality dialect has no RC"
 assert_eq "$(rc_of gantry --scality --json put in.1 "$URL_SCAL/x")" 0
 assert_eq "$(fields path reason)" "http mlx5_0 port 1 cannot do DC (dynamically connected) transport"
 serve 0 "$RC"
@@ -89,13 +91,13 @@ assert_eq "$(chosen)" "rdma rc 2, rdma rc 2"
 export SOFTNIC_DC=1
 moves
 assert_eq "$(chosen)" "rdma rc 3, rdma rc 3"
-assert_eq "$(rc_of gantry --verbose get "$URL_S3/bkt/chosen" out)" 0 "$(cat say)"
-assert_match "$(cat say)" "$URL_S3: no transfers by DC for a minute: no-device.*mlx5_0:1.*: connected by RC to $URL_S3.*by RDMA \(RC\)"
+assert_eq "$(rc_of gantry --verbose get "$URL_S3/bkt/chosen" out)" 0 "$(<say)"
+assert_match "$(<say)" "$URL_S3: no transfers by DC for a minute: no-device.*mlx5_0:1.*: connected by RC to $URL_S3.*by RDMA \(RC\)"
 assert_eq "$(rc_of gantry --transport dc --json put in.1 "$URL_S3/bkt/x")" 0
 assert_eq "$(fields path reason)" "http no-device"
 before=$(declined no-device)
 for i in {1..20}; do echo in.4096; done >list
-assert_eq "$(rc_of gantry --require-rdma -j 1 mput list "$URL_S3/bkt/many/")" 0 "$(cat say)"
+assert_eq "$(rc_of gantry --require-rdma -j 1 mput list "$URL_S3/bkt/many/")" 0 "$(<say)"
 assert_eq "$(declined no-device)" $((before + 1))
 assert_eq "$(metric gantry_rc_unknown_total)$(metric gantry_rc_busy_total)" 00
 
@@ -184,7 +186,7 @@ ask() {
 # In parts, and in ranges.
 assert_eq "$(ask put parts)" "rdma rc"
 assert_eq "$(ask get parts)" "rdma rc"
-assert_eq "$(gantry --json head "$URL_S3/bkt/parts" | tee say | grep -c -- '-4')" 1 "$(cat say)"
+assert_eq "$(gantry --json head "$URL_S3/bkt/parts" | tee say | grep -c -- '-4')" 1 "$(<say)"
 # The daemon is restarted, and knows none of the connections.
 serve 0 "$RC"
 assert_eq "$(ask get parts)" "rdma rc"
@@ -226,11 +228,11 @@ if [ -x "$BUILD/cuobject-tests/round_trip" ]; then
 	cuobject() { nic "$ROOT/scripts/with-gantry-cuobject" "$BUILD/cuobject-tests/round_trip" "$S3" >"$T/out" 2>&1; }
 	serve 0 "$RC"
 	export CUFILE_ENV_PATH_JSON='' CUOBJ_ENV_PATH_JSON=''
-	GANTRY_RC_ENDPOINT=$URL_S3 cuobject || fail "round_trip: $(cat "$T/out")"
+	GANTRY_RC_ENDPOINT=$URL_S3 cuobject || fail "round_trip: $(<"$T/out")"
 	assert_eq "$(metric gantry_rc_connects_total '"made"')" 1
 	wait_for 60 no_connections
 	! cuobject || fail "tokens of DC without DC"
-	assert_match "$(cat "$T/out")" "no RDMA: mlx5_0 port 1 cannot do DC"
+	assert_match "$(<"$T/out")" "no RDMA: mlx5_0 port 1 cannot do DC"
 else
 	! command -v "${CXX:-g++}" >/dev/null || fail "round_trip is not built"
 fi

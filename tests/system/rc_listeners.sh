@@ -9,7 +9,7 @@ export SOFTNIC_GIDS=::1,fd00:6761::1
 unset "${!AWS_@}"
 command -v openssl >/dev/null || fail "no openssl"
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj /CN=one -addext "subjectAltName=IP:::1" \
-	-keyout "$T/server.key" -out "$T/server.crt" 2>"$T/openssl.log" || fail "openssl: $(cat "$T/openssl.log")"
+	-keyout "$T/server.key" -out "$T/server.crt" 2>"$T/openssl.log" || fail "openssl: $(<"$T/openssl.log")"
 chmod 0600 "$T/server.key"
 RDMA='{ allow_special: [loopback, self], bind_gid: exact, rc: { shim: on } }'
 LISTEN="  - { address: \"[::1]:0\", dialect: s3, anonymous: true }
@@ -26,11 +26,11 @@ trusting() {
 # both URL COMMAND...: an object there and back.
 both() {
 	local url=$1
-	"${@:2}" --transport rc --require-rdma put "$T/in" "$url/bkt/o" >"$T/say" 2>&1 || fail "put at $url: $(cat "$T/say")"
-	grep -q 'by RDMA (RC)' "$T/say" || fail "put at $url: $(cat "$T/say")"
+	"${@:2}" --transport rc --require-rdma put "$T/in" "$url/bkt/o" >"$T/say" 2>&1 || fail "put at $url: $(<"$T/say")"
+	grep -q 'by RDMA (RC)' "$T/say" || fail "put at $url: $(<"$T/say")"
 	rm -f "$T/out"
-	"${@:2}" --transport rc --require-rdma get "$url/bkt/o" "$T/out" >"$T/say" 2>&1 || fail "get at $url: $(cat "$T/say")"
-	grep -q 'by RDMA (RC)' "$T/say" || fail "get at $url: $(cat "$T/say")"
+	"${@:2}" --transport rc --require-rdma get "$url/bkt/o" "$T/out" >"$T/say" 2>&1 || fail "get at $url: $(<"$T/say")"
+	grep -q 'by RDMA (RC)' "$T/say" || fail "get at $url: $(<"$T/say")"
 	assert_same "$T/in" "$T/out" "$url"
 }
 connects() { grep 'op=RcConnect' "$T/daemon.log" | grep -c "peer=::1 .*status=$1"; }
@@ -41,7 +41,7 @@ both "https://$TLS" trusting --device ::1
 assert_eq "$(connects 200)" 4 "connects by TLS"
 # Another address of IPv6 than the client's.
 for c in "gantry http://$V6" "trusting https://$TLS"; do
-	${c% *} --device fd00:6761::1 --transport rc --require-rdma get "${c#* }/bkt/o" "$T/out" >"$T/say" 2>&1 && fail "$c: another address: $(cat "$T/say")"
+	${c% *} --device fd00:6761::1 --transport rc --require-rdma get "${c#* }/bkt/o" "$T/out" >"$T/say" 2>&1 && fail "$c: another address: $(<"$T/say")"
 done
 assert_eq "$(connects 200)" 4 "connects with the GID of another address"
 [ "$(connects 403)" -ge 2 ] || fail "the GID of another address: $(grep op=RcConnect "$T/daemon.log" | tail -4)"

@@ -7,21 +7,21 @@ RDMA='{ allow_special: [loopback, self] }'
 . "$(dirname "$0")/lib.sh"
 
 doctor() { nic "$BUILD/gantry" --admin "${ADMIN:-127.0.0.1:1}" doctor >"$T/doctor"; }
-said() { grep -Eq "$1" "$T/doctor" || fail "doctor: no line like '$1': $(cat "$T/doctor")"; }
+said() { grep -Eq "$1" "$T/doctor" || fail "doctor: no line like '$1': $(<"$T/doctor")"; }
 rc_now() { metric gantry_rc_connections "\"$1\""; }
 have() { [ "$(rc_now making)$(rc_now ready)$(rc_now leased)" = "$1" ]; }
 number() { curl_admin "$1" | jq -r "$2"; }
 
 # ---- the transports of a device
 nic "$BUILD/gantryd" --list-devices >"$T/list"
-grep -q '^mlx5_0: .*, DC, 16 READs at once, .*, RC only with rdma.rc.shim: on,' "$T/list" || fail "--list-devices: $(cat "$T/list")"
-doctor || fail "doctor on a device: $(cat "$T/doctor")"
+grep -q '^mlx5_0: .*, DC, 16 READs at once, .*, RC only with rdma.rc.shim: on,' "$T/list" || fail "--list-devices: $(<"$T/list")"
+doctor || fail "doctor on a device: $(<"$T/doctor")"
 said '^ok       mlx5_0:1     active, RoCE, .*, DC and RC$'
 export SOFTNIC_DC=0
 nic "$BUILD/gantryd" --list-devices >"$T/list"
-grep -q '^mlx5_0: .*, no DC transport: not an mlx5 device, RC only with rdma.rc.shim: on,' "$T/list" || fail "--list-devices: $(cat "$T/list")"
-grep -q '127.0.0.1: not used: the device has no transport that serves tokens' "$T/list" || fail "--list-devices: $(cat "$T/list")"
-doctor || fail "doctor of a client without DC: $(cat "$T/doctor")"
+grep -q '^mlx5_0: .*, no DC transport: not an mlx5 device, RC only with rdma.rc.shim: on,' "$T/list" || fail "--list-devices: $(<"$T/list")"
+grep -q '127.0.0.1: not used: the device has no transport that serves tokens' "$T/list" || fail "--list-devices: $(<"$T/list")"
+doctor || fail "doctor of a client without DC: $(<"$T/doctor")"
 said '^note     mlx5_0:1     active, RoCE, .*, RC alone \(no DC: not an mlx5 device\): it is used with servers that have rdma.rc.shim: on'
 assert_match "$(gantry ports)" '^mlx5_0:1  rc$'
 assert_eq "$(gantry --json ports | jq -c '[.rdma, .transports]')" '[true,["rc"]]'
@@ -53,15 +53,15 @@ RDMA='{ allow_special: [loopback, self], rc: { shim: on, per_peer: 3, connect_ra
 rm -rf "$T"/disk*
 start_daemon
 nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --list-devices >"$T/list"
-grep -q '^mlx5_0: .*, DC, RC, 16 READs at once, ' "$T/list" || fail "--list-devices: $(cat "$T/list")"
-doctor || fail "doctor: $(cat "$T/doctor")"
+grep -q '^mlx5_0: .*, DC, RC, 16 READs at once, ' "$T/list" || fail "--list-devices: $(<"$T/list")"
+doctor || fail "doctor: $(<"$T/doctor")"
 said '^ok       rc           rdma.rc.shim is on: 0 connections made, at most 1024 at a time, 3 of a client'
 said '^warning  rc           gantry -j 16 uses 16 connections, and rdma.rc.per_peer is 3'
 said "^ok       rc           a queue pair of this machine connects to http://$S3, and disconnects$"
 wait_for 60 have 000
 assert_eq "$(metric gantry_rc_connects_total '"made"')" 1
 softnicctl rule add op=create_qp pid="$DAEMON_PID" error=ENOMEM >/dev/null
-doctor || fail "doctor: $(cat "$T/doctor")"
+doctor || fail "doctor: $(<"$T/doctor")"
 softnicctl rule clear
 said "^warning  rc           a queue pair of this machine does not connect to http://$S3: rc: no-channel"
 # Longer than a busy machine takes to look.
@@ -121,10 +121,10 @@ assert_eq "$(metric gantry_token_requests_total 'family="shim-rc",result="declin
 assert_eq "$(metric gantry_token_requests_total 'family="dc",result="declined"')" 0
 for command in status "top --count 1"; do
 	# shellcheck disable=SC2086
-	nic "$BUILD/gantry" --admin "$ADMIN" $command >"$T/out" || fail "$command: $(cat "$T/out")"
-	grep -qx 'rc         2 connections, 0 in use, 4 made, 1 failed; refused by per_peer: 2' "$T/out" || fail "$command: $(cat "$T/out")"
+	nic "$BUILD/gantry" --admin "$ADMIN" $command >"$T/out" || fail "$command: $(<"$T/out")"
+	grep -qx 'rc         2 connections, 0 in use, 4 made, 1 failed; refused by per_peer: 2' "$T/out" || fail "$command: $(<"$T/out")"
 done
-doctor || fail "doctor: $(cat "$T/doctor")"
+doctor || fail "doctor: $(<"$T/doctor")"
 said '^warning  rc           2 connects refused since the start: a client had as many as it may have \(rdma.rc.per_peer is 3; raise it'
 stop_daemon
 
@@ -148,19 +148,19 @@ unset SOFTNIC_DC
 assert_eq "$(number /rails '.[0].dci.all')" 0
 for command in status "top --count 1"; do
 	# shellcheck disable=SC2086
-	nic "$BUILD/gantry" --admin "$ADMIN" $command >"$T/out" || fail "$command: $(cat "$T/out")"
-	grep -Eq "^(rails .*, channels [1-9][0-9]* free| +up .* [1-9][0-9]*) of $(number /rails '.[0].rc.all')(  mlx5_0:1)?$" "$T/out" || fail "$command: $(cat "$T/out")"
+	nic "$BUILD/gantry" --admin "$ADMIN" $command >"$T/out" || fail "$command: $(<"$T/out")"
+	grep -Eq "^(rails .*, channels [1-9][0-9]* free| +up .* [1-9][0-9]*) of $(number /rails '.[0].rc.all')(  mlx5_0:1)?$" "$T/out" || fail "$command: $(<"$T/out")"
 done
 wait_for 60 have 020
 assert_eq "$(metric gantry_rc_refused_total '"connections"')" 6
 assert_eq "$(metric gantry_rc_refused_total)" 6
-doctor || fail "doctor: $(cat "$T/doctor")"
+doctor || fail "doctor: $(<"$T/doctor")"
 said '^warning  rc           6 connects refused since the start: as many clients were connected as may be \(rdma.rc.connections is 2'
 stop_daemon
 eight "connect_rate: 2"
 [ "$(metric gantry_rc_refused_total '"connect_rate"')" -ge 4 ] || fail "a burst of 8 connects with a limit of 2: $(curl_admin /metrics | grep gantry_rc)"
 assert_eq "$(metric gantry_rc_refused_total '"per_peer"')" 0
-doctor || fail "doctor: $(cat "$T/doctor")"
+doctor || fail "doctor: $(<"$T/doctor")"
 said '^warning  rc           [4-6] connects refused since the start: a client connected too often in a second \(rdma.rc.connect_rate is 2'
 assert_alive
 stop_daemon
@@ -168,7 +168,7 @@ stop_daemon
 # The URL that doctor connects to: the first listener without TLS, at the host of the admin listener where its own is a wildcard; and a
 # daemon that does not allow this machine's addresses.
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=one -keyout "$T/server.key" -out "$T/server.crt" 2>"$T/log" ||
-	fail "openssl: $(cat "$T/log")"
+	fail "openssl: $(<"$T/log")"
 chmod 0600 "$T/server.key"
 RDMA='{ rc: { shim: on } }'
 LISTEN='  - { address: "0.0.0.0:0", dialect: s3, anonymous: true }'
@@ -181,5 +181,5 @@ at=$(curl -sS "http://$ADMIN/status" | jq -r '.listeners[].address | select(star
 doctor && fail "doctor is content with a daemon that does not allow this machine"
 said "^STOP     rc           a queue pair of this machine does not connect to http://127.0.0.2:$at: its address is not in rdma.allow"
 ADMIN=$T/admin.sock
-doctor || fail "doctor: $(cat "$T/doctor")"
+doctor || fail "doctor: $(<"$T/doctor")"
 said "^note     rc           no connection to http://127.0.0.1:$at was tried: the daemon does not allow its own addresses"

@@ -65,7 +65,7 @@ assert_eq "$(BETWEEN='echo after' sh "$T/out/recipe.sh")" $'one short\nafter 1\n
 says() { # TEXT WORDS...
 	recipe "${@:2}" >"$T/out.txt" 2>&1
 	assert_eq $? 2 "recipe ${*:2}"
-	grep -qF "$1" "$T/out.txt" || fail "recipe ${*:2} said: $(cat "$T/out.txt")"
+	grep -qF "$1" "$T/out.txt" || fail "recipe ${*:2} said: $(<"$T/out.txt")"
 }
 says 'no such section: fourth' fourth "$T/no"
 says 'nothing to run in: second' second "$T/no"

@@ -53,25 +53,25 @@ wait_for 60 in_flight
 
 # ---- what changes ----
 edit 's/object: 1MiB/object: 4MiB/; s/level: info/level: info, levels: { core: debug }/'
-assert_eq "$(status_of_control reload)" 200 "reload: $(cat "$T/answer")"
-assert_match "$(cat "$T/answer")" '"changed":\["limits.object","log.levels"\],"restart_needed":\[\],"cores":2,"of":2' "the answer"
+assert_eq "$(status_of_control reload)" 200 "reload: $(<"$T/answer")"
+assert_match "$(<"$T/answer")" '"changed":\["limits.object","log.levels"\],"restart_needed":\[\],"cores":2,"of":2' "the answer"
 over_conn "after a reload"
 curl_s3 /bkt/two -T "$T/two"
 assert_eq "$(running limits.object)" 4MiB "/config"
 assert_match "$(curl_admin /control/log-level)" '"core":"debug"' "levels"
 wait "$slow"
-assert_eq "$(cat "$T/slow.status")" 200 "a PUT that ran meanwhile"
+assert_eq "$(<"$T/slow.status")" 200 "a PUT that ran meanwhile"
 
 # ---- what needs a restart ----
 edit 's/cores: 2/cores: 1/; s/object: 4MiB/object: 1MiB/; s/ buffers: [^,]*/ buffers: 128MiB/'
 assert_eq "$(status_of_control reload)" 200 "reload"
-assert_match "$(cat "$T/answer")" '"changed":\["limits.object"\],"restart_needed":\["cores","memory.buffers"\]' "the answer"
+assert_match "$(<"$T/answer")" '"changed":\["limits.object"\],"restart_needed":\["cores","memory.buffers"\]' "the answer"
 assert_eq "$(running memory.buffers)" 48MiB "the running value"
 assert_eq "$(metric gantry_config_restart_needed)" 2 "restart_needed"
 logged 'memory.buffers needs a restart; it stays 48MiB'
 says() { # WORDS: what gantry status prints
 	gantry --admin "$T/admin.sock" status >"$T/said" || true
-	grep -qxE -- "$1" "$T/said" || fail "gantry status does not say: $1: $(cat "$T/said")"
+	grep -qxE -- "$1" "$T/said" || fail "gantry status does not say: $1: $(<"$T/said")"
 }
 state() { curl_admin /status | jq -c .configuration; }
 says 'restart    needed for: cores, memory.buffers'
@@ -82,7 +82,7 @@ assert_status PUT /bkt/two 400 -T "$T/two"
 cp "$T/gantryd.yaml" "$T/good.yaml"
 edit '3s/.*/  - { address: "127.0.0.1:0", dialect: s3, anonymous: true }/; 2s/.*/  - { address: "127.0.0.1:0", dialect: scality }/'
 assert_eq "$(status_of_control reload)" 200 "reload"
-assert_match "$(cat "$T/answer")" '"restart_needed":\["listen\[0\].dialect"' "listeners: $(cat "$T/answer")"
+assert_match "$(<"$T/answer")" '"restart_needed":\["listen\[0\].dialect"' "listeners: $(<"$T/answer")"
 over_conn "after listeners changed places in the file"
 cp "$T/good.yaml" "$T/gantryd.yaml"
 
@@ -90,8 +90,8 @@ cp "$T/good.yaml" "$T/gantryd.yaml"
 failures=$(metric gantry_reload_failures_total) stamp=$(metric gantry_config_last_reload_success_timestamp_seconds)
 edit 's/object: 1MiB/objekt: 1MiB/; s/cores: 1/cores: many/'
 assert_eq "$(status_of_control reload)" 400 "a bad file"
-assert_match "$(cat "$T/answer")" 'gantryd.yaml:[0-9]+:[0-9]+: limits.objekt: unknown key; did you mean limits.object' "the answer: $(cat "$T/answer")"
-assert_match "$(cat "$T/answer")" 'gantryd.yaml:[0-9]+:[0-9]+: cores: expected' "the answer"
+assert_match "$(<"$T/answer")" 'gantryd.yaml:[0-9]+:[0-9]+: limits.objekt: unknown key; did you mean limits.object' "the answer: $(<"$T/answer")"
+assert_match "$(<"$T/answer")" 'gantryd.yaml:[0-9]+:[0-9]+: cores: expected' "the answer"
 logged 'limits.objekt: unknown key'
 says ' .*the file on disk is not in use, but the configuration before the last reload, which failed: .*gantryd.yaml:[0-9]+:[0-9]+: .*'
 says 'restart    needed for: listen\[0\].dialect.*'
@@ -108,11 +108,11 @@ ask() {
 	"$BUILD/gantryd" -c "$T/gantryd.yaml" "$@" --reload >"$T/out" 2>"$T/err" || rc=$?
 	echo $rc
 }
-assert_eq "$(ask -o "admin.socket=$T/admin.sock")" 78 "--reload of a bad file: $(cat "$T/err")"
-assert_match "$(cat "$T/err")" '^gantryd: not reloaded: .*nothing was changed.*limits.objekt: unknown key' "its words"
+assert_eq "$(ask -o "admin.socket=$T/admin.sock")" 78 "--reload of a bad file: $(<"$T/err")"
+assert_match "$(<"$T/err")" '^gantryd: not reloaded: .*nothing was changed.*limits.objekt: unknown key' "its words"
 assert_eq "$(RUNTIME_DIRECTORY=$T ask)" 78 "--reload of a bad file by the unit"
-assert_eq "$(RUNTIME_DIRECTORY=$T/away ask)" 69 "--reload without a daemon: $(cat "$T/err")"
-assert_match "$(cat "$T/err")" "^gantryd: not reloaded: $T/away/admin.sock: No such file or directory: does the daemon run" "without a daemon"
+assert_eq "$(RUNTIME_DIRECTORY=$T/away ask)" 69 "--reload without a daemon: $(<"$T/err")"
+assert_match "$(<"$T/err")" "^gantryd: not reloaded: $T/away/admin.sock: No such file or directory: does the daemon run" "without a daemon"
 assert_eq "$(metric gantry_reload_failures_total)" $((failures + 3)) "failures"
 failures=$((failures + 2))
 # By signal the same.
@@ -131,14 +131,14 @@ assert_eq "$(state)" '{"not_in_use":null,"restart_needed":["cores","memory.buffe
 assert_eq "$(curl_admin /healthz | jq -r .status)" ok "after a good file"
 over_conn "after SIGHUP"
 edit 's/object: 4MiB/object: 5MiB/'
-assert_eq "$(ask)" 0 "--reload: $(cat "$T/err")"
-assert_match "$(cat "$T/out")" '^gantryd: reloaded: .*"changed":\["limits.object"\],"restart_needed":\["cores","memory.buffers"\]' "its answer"
+assert_eq "$(ask)" 0 "--reload: $(<"$T/err")"
+assert_match "$(<"$T/out")" '^gantryd: reloaded: .*"changed":\["limits.object"\],"restart_needed":\["cores","memory.buffers"\]' "its answer"
 assert_eq "$(running limits.object)" 5MiB "what --reload changed"
 edit 's/object: 5MiB/object: 4MiB/'
 # Without a socket: the signal, to the process that systemd names.
 assert_eq "$(MAINPID='' ask -o admin.socket=none)" 78 "no socket, no process"
-assert_eq "$(MAINPID=$DAEMON_PID ask -o admin.socket=none)" 0 "no socket: $(cat "$T/err")"
-assert_match "$(cat "$T/out")" 'SIGHUP was sent; the log has the result' "no socket"
+assert_eq "$(MAINPID=$DAEMON_PID ask -o admin.socket=none)" 0 "no socket: $(<"$T/err")"
+assert_match "$(<"$T/out")" 'SIGHUP was sent; the log has the result' "no socket"
 wait_for 60 is_four
 # What does not answer, and what is no daemon.
 /usr/bin/python3 -c '
@@ -153,9 +153,9 @@ c.close()
 ' "$T/other.sock" &
 wait_for 60 test -S "$T/other.sock"
 assert_eq "$(ask -o "admin.socket=$T/other.sock")" 1 "another program"
-assert_match "$(cat "$T/err")" 'this is no answer of gantryd' "another program"
+assert_match "$(<"$T/err")" 'this is no answer of gantryd' "another program"
 tr '\n' ' ' <"$T/notified" >"$T/notified.line"
-assert_match "$(cat "$T/notified.line")" 'RELOADING=1 MONOTONIC_USEC=[0-9]+ .*READY=1' "systemd is told"
+assert_match "$(<"$T/notified.line")" 'RELOADING=1 MONOTONIC_USEC=[0-9]+ .*READY=1' "systemd is told"
 
 # Many reloads under load: nothing is dropped, nothing leaks.
 before=$(metric process_open_fds)

@@ -25,17 +25,17 @@ slow=$!
 in_flight() { [ "$(metric gantry_requests_in_flight)" -ge 1 ]; }
 wait_for 60 in_flight
 cat_keys AKNEW new-secret-1 >"$T/keys.yaml"
-assert_eq "$(reload)" 200 "$(cat "$T/answer")"
-assert_match "$(cat "$T/answer")" '"changed":\[\]' "no key of the configuration changed"
+assert_eq "$(reload)" 200 "$(<"$T/answer")"
+assert_match "$(<"$T/answer")" '"changed":\[\]' "no key of the configuration changed"
 assert_eq "$(as AKNEW new-secret-1 GET /bkt/a)" 200 "the new key"
 assert_eq "$(as AKOLD old-secret-1 GET /bkt/a)" 403 "the old key"
 wait "$slow"
-assert_eq "$(cat "$T/slow")" 200 "a request that began under the old key"
+assert_eq "$(<"$T/slow")" 200 "a request that began under the old key"
 
 cat_keys A short >"$T/keys.yaml"
 assert_eq "$(reload)" 400 "bad credentials"
-assert_match "$(cat "$T/answer")" 'keys.yaml:1:' "where: $(cat "$T/answer")"
-[[ $(cat "$T/answer") != *short* ]] || fail "a secret is in the answer"
+assert_match "$(<"$T/answer")" 'keys.yaml:1:' "where: $(<"$T/answer")"
+[[ $(<"$T/answer") != *short* ]] || fail "a secret is in the answer"
 assert_eq "$(as AKNEW new-secret-1 GET /bkt/a)" 200 "what was good stays"
 chmod 644 "$T/keys.yaml"
 assert_eq "$(reload)" 400 "a file that others may read"

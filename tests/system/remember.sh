@@ -14,10 +14,10 @@ says() { # STATUS WORDS COMMAND...
 	local rc
 	"${@:3}" >"$T/said" 2>&1
 	rc=$?
-	assert_eq "$rc" "$1" "${*:3}: $(cat "$T/said")"
-	grep -qF -- "$2" "$T/said" || fail "${*:3}: it does not say \"$2\": $(cat "$T/said")"
+	assert_eq "$rc" "$1" "${*:3}: $(<"$T/said")"
+	grep -qF -- "$2" "$T/said" || fail "${*:3}: it does not say \"$2\": $(<"$T/said")"
 }
-says_not() { ! grep -qF -- "$1" "$T/said" || fail "it says \"$1\": $(cat "$T/said")"; }
+says_not() { ! grep -qF -- "$1" "$T/said" || fail "it says \"$1\": $(<"$T/said")"; }
 g() { "$G" -c "$T/gantryd.yaml" "$@"; }
 health() { curl_admin /healthz | jq -r "$1"; }
 has_code() { [ "$(health ".reasons[] | select(.code == \"$1\") | .object" | wc -l)" = "$2" ]; }
@@ -42,7 +42,7 @@ mkdir "$T/state"
 # ---- a new store is remembered; it is on one file system with the record here, which is said ----
 says 0 'made a store on 2 disks' g --format
 says_not 'cannot be remembered'
-grep -q "$T/disk0 is on one file system with the record of the store, $(record)" "$T/said" || fail "one file system: $(cat "$T/said")"
+grep -q "$T/disk0 is on one file system with the record of the store, $(record)" "$T/said" || fail "one file system: $(<"$T/said")"
 assert_eq "$(members)" 2
 STORE=$(sed -n 's/^store //p' "$(record)")
 says 74 "this daemon has served store $STORE" g --format
@@ -82,7 +82,7 @@ mv "$T/disk1.away" "$T/disk1"
 # ---- one of two ----
 unmount disk1
 says 78 "($T/disk1: not a Gantry store (there is no super); is it mounted?)" g
-grep -q "remedy: mount or attach $T/disk1, and start again" "$T/said" || fail "the first remedy: $(cat "$T/said")"
+grep -q "remedy: mount or attach $T/disk1, and start again" "$T/said" || fail "the first remedy: $(<"$T/said")"
 assert_match "$(tail -n 1 "$T/said")" ' (About|Up to) [0-9]+ % of the objects of buckets with one copy are lost; last resort: gantryd --forget'
 says 78 'is it mounted?' g --format --if-absent
 says 74 'is its file system mounted' g --format
@@ -91,13 +91,13 @@ mounts disk1
 # ---- added while it serves, killed, and started again without a line ----
 daemon_run
 gantry --admin "$A" disk add "$T/disk2" --size 256MiB >"$T/said" || fail "disk add"
-grep -qF "  - { path: \"$T/disk2\", size: 256MiB }" "$T/said" || fail "no line: $(cat "$T/said")"
+grep -qF "  - { path: \"$T/disk2\", size: 256MiB }" "$T/said" || fail "no line: $(<"$T/said")"
 wait_for 60 has_code disk_unnamed 1
 kill_daemon
 assert_eq "$(members)" 3
 U2=$(uuid_at "$T/disk2")
 says 0 "$T/disk2: " g --fsck
-grep -qE "$T/disk2: [0-9]+ objects, [0-9]+ bytes read, 0 damaged" "$T/said" || fail "--fsck does not read a disk that the file does not name: $(cat "$T/said")"
+grep -qE "$T/disk2: [0-9]+ objects, [0-9]+ bytes read, 0 damaged" "$T/said" || fail "--fsck does not read a disk that the file does not name: $(<"$T/said")"
 daemon_run
 whole || fail "objects are lost"
 says 0 "store.disks does not name disk ${U2::8} $T/disk2 of this store: add the line - { path: \"$T/disk2\", size: 256MiB }" g --check-config
@@ -105,10 +105,10 @@ wait_for 60 has_code disk_unnamed 1
 assert_eq "$(curl_admin /healthz | json status)" degraded
 assert_eq "$(metric gantry_health_reason 'code="disk_unnamed"')" 1
 gantry --admin "$A" status >"$T/said" && fail "status ends well"
-grep -qF "add the line - { path: \"$T/disk2\", size: 256MiB }" "$T/said" || fail "status: $(cat "$T/said")"
+grep -qF "add the line - { path: \"$T/disk2\", size: 256MiB }" "$T/said" || fail "status: $(<"$T/said")"
 gantry --admin "$A" doctor >"$T/said"
-grep -q 'disk_unnamed' "$T/said" || fail "doctor: $(cat "$T/said")"
-grep -q "on one file system with the record" "$T/said" || fail "doctor does not name the one file system: $(cat "$T/said")"
+grep -q 'disk_unnamed' "$T/said" || fail "doctor: $(<"$T/said")"
+grep -q "on one file system with the record" "$T/said" || fail "doctor does not name the one file system: $(<"$T/said")"
 # The line, and a reload, end it.
 cp "$T/gantryd.yaml" "$T/short.yaml"
 sed -i "/disk1/a\\    - { path: \"$T/disk2\", size: 256MiB }" "$T/gantryd.yaml"
@@ -180,7 +180,7 @@ stop_daemon
 # ---- a record of another store ----
 sed "s/^store .*/store 00112233-4455-6677-8899-aabbccddeeff/" "$T/good" >"$(record)"
 says 74 "is of store $STORE, and this daemon has served store 00112233-4455-6677-8899-aabbccddeeff" g
-grep -qF "remove $(record) first" "$T/said" || fail "no way out: $(cat "$T/said")"
+grep -qF "remove $(record) first" "$T/said" || fail "no way out: $(<"$T/said")"
 says 74 "remove $(record) first" g --check-config
 says 74 'served store 00112233' g --format --if-absent
 cp "$T/good" "$(record)"

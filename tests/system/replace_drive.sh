@@ -32,8 +32,8 @@ load_end() {
 	local b i=0
 	for b in "${LOADS[@]}"; do touch "$T/$b/stop"; done
 	for b in "${LOADS[@]}"; do
-		wait "${LOAD[i++]}" || fail "$1, $b: $(cat "$T/$b/load")"
-		echo "$1, $b: $(cat "$T/$b/load")"
+		wait "${LOAD[i++]}" || fail "$1, $b: $(<"$T/$b/load")"
+		echo "$1, $b: $(<"$T/$b/load")"
 	done
 	LOAD=()
 }
@@ -94,7 +94,7 @@ wait_for 30 test -e "$T/begun"
 OLD=$T/disk0 NEW=$T/disk3
 follow "Replacing a drive" "/var/lib/gantry/old=$OLD" "/var/lib/gantry/new=$NEW"
 touch "$T/go"
-wait $SLOW || fail "slow PUTs: $(cat "$T/slow")"
+wait $SLOW || fail "slow PUTs: $(<"$T/slow")"
 cat "$T/slow"
 OLD=$T/disk1 NEW=$T/disk4
 AT_ONCE=1 follow "Replacing a drive" "/var/lib/gantry/old=$OLD" "/var/lib/gantry/new=$NEW"
@@ -138,4 +138,4 @@ assert_eq "$(metric gantry_copies_exposed_objects)" 0
 still one
 still two
 stop_daemon
-nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(cat "$T/fsck")"
+nic "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck >"$T/fsck" 2>&1 || fail "--fsck: $(<"$T/fsck")"

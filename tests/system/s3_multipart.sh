@@ -235,7 +235,7 @@ for i in 1 2 3 4 5 6 7 8; do
 	curl -sS -o /dev/null -w '%{http_code}' -X POST --data-binary "@$T/complete" "$URL_S3/bkt/race2?uploadId=$u" >"$T/code" &
 	r=$(status_of DELETE "/bkt/race2?uploadId=$u")
 	wait $!
-	case "$(cat "$T/code") $r" in "200 404" | "404 204") ;; *) fail "completed $(cat "$T/code"), aborted $r" ;; esac
+	case "$(<"$T/code") $r" in "200 404" | "404 204") ;; *) fail "completed $(<"$T/code"), aborted $r" ;; esac
 	assert_status GET "/bkt/race2?uploadId=$u" 404
 done
 
@@ -299,7 +299,7 @@ assert_status DELETE "/bkt/aborted?uploadId=$u" 204
 tail -c +500001 "$T/p3" >&9
 exec 9>&-
 wait $!
-assert_eq "$(cat "$T/code") $(xml Code <"$T/error")" "404 NoSuchUpload" "a part whose upload was aborted"
+assert_eq "$(<"$T/code") $(xml Code <"$T/error")" "404 NoSuchUpload" "a part whose upload was aborted"
 
 # The same by RDMA, in the middle of the transfer.
 u=$(create /bkt/aborted)

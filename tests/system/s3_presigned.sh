@@ -52,13 +52,13 @@ assert_eq "$(ask "$url" -X OPTIONS) $(code)" "400 InvalidRequest" "without Origi
 assert_eq "$(ask "$url" -X PUT -d page -H 'origin: http://app.test')" 200
 assert_eq "$(head_of access-control-allow-origin)" http://app.test
 assert_eq "$(ask "$url" -H 'origin: http://app.test') $(code)" "403 SignatureDoesNotMatch"
-assert_eq "$(ask "$(presigned GET /bkt/k)" -H 'origin: http://app.test') $(cat "$T/out")" "200 page"
+assert_eq "$(ask "$(presigned GET /bkt/k)" -H 'origin: http://app.test') $(<"$T/out")" "200 page"
 
 # ---- x-amz-content-sha256 that a proxy or a library adds: neither required nor believed ----
 url=$(presigned PUT /bkt/n)
 for hash in UNSIGNED-PAYLOAD "$(openssl sha256 -r <<<other | cut -d' ' -f1)" nonsense ''; do
 	assert_eq "$(ask "$url" -X PUT -d "n$hash" -H "x-amz-content-sha256: $hash" -H "x-amz-content-sha256;")" 200 "$hash"
-	assert_eq "$(ask "$(presigned GET /bkt/n)" -H "x-amz-content-sha256: $hash") $(cat "$T/out")" "200 n$hash"
+	assert_eq "$(ask "$(presigned GET /bkt/n)" -H "x-amz-content-sha256: $hash") $(<"$T/out")" "200 n$hash"
 done
 assert_eq "$(ask "$url" -X PUT -d x -H 'x-amz-content-sha256: STREAMING-UNSIGNED-PAYLOAD-TRAILER' -H 'content-encoding: aws-chunked') $(code)" "403 AccessDenied"
 for header in 'x-amz-acl: private' 'x-amz-meta-a: 1' 'x-amz-date: 20130524T000000Z' 'x-amz-decoded-content-length: 1' 'x-amz-nobody: 1'; do
@@ -88,7 +88,7 @@ both x-amz-expected-bucket-owner gantry PUT /bkt/k 200
 both x-amz-expected-bucket-owner 123456789012 PUT /bkt/k '403 AccessDenied'
 both x-amz-server-side-encryption AES256 PUT /bkt/k '501 NotImplemented'
 both x-amz-server-side-encryption-customer-algorithm AES256 PUT /bkt/k '501 NotImplemented'
-grep -q s3.encrypted_below "$T/out" || fail "$(cat "$T/out")"
+grep -q s3.encrypted_below "$T/out" || fail "$(<"$T/out")"
 both x-amz-website-redirect-location /x PUT /bkt/k '501 NotImplemented'
 both x-amz-object-lock-mode GOVERNANCE PUT /bkt/k '501 NotImplemented'
 both x-amz-storage-class NONE PUT /bkt/k '400 InvalidStorageClass'

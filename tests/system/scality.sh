@@ -57,11 +57,11 @@ assert_same "$T/want" "$T/back"
 
 # The habits of S3 are of S3 listeners alone: here HEAD ignores a range, the last byte of nothing is 416, and an object has no type that nobody gave it.
 curl -sS --max-time 60 -I -r 0-9 "$URL_SCAL/plain" >"$T/head"
-grep -q '^HTTP/1.1 200 ' "$T/head" && grep -qi '^content-length: 100000' "$T/head" || fail "HEAD with a range: $(cat "$T/head")"
+grep -q '^HTTP/1.1 200 ' "$T/head" && grep -qi '^content-length: 100000' "$T/head" || fail "HEAD with a range: $(<"$T/head")"
 assert_eq "$(status_of_scal PUT /empty -H 'content-length: 0')" 200
 assert_eq "$(status_of_scal GET /empty -r -1)" 416 "the last byte of nothing"
 curl -sS --max-time 60 -D "$T/head" -o /dev/null "$URL_SCAL/empty"
-! grep -qi '^content-type: binary/octet-stream' "$T/head" || fail "a type of S3: $(cat "$T/head")"
+! grep -qi '^content-type: binary/octet-stream' "$T/head" || fail "a type of S3: $(<"$T/head")"
 
 # item 94: keys as they come
 raw_scal <<-END

@@ -11,7 +11,7 @@ daemon_run
 make_buckets
 
 control() { curl -sS --max-time 30 -o "$T/answer" -w '%{http_code}' --unix-socket "$T/admin.sock" -X "$1" "http://x$2" "${@:3}"; }
-scrub() { assert_eq "$(control POST /control/scrub "$@")" 200 "POST /control/scrub: $(cat "$T/answer")"; }
+scrub() { assert_eq "$(control POST /control/scrub "$@")" 200 "POST /control/scrub: $(<"$T/answer")"; }
 # What GET /control/scrub says of a member that is a number or a word.
 says() { curl_admin /control/scrub | sed -nE 's/.*"'"$1"'":"?([a-z0-9.]+).*/\1/p'; }
 walks() { [ "$(metric gantry_scrub_walks_total)" -ge "$1" ]; }
@@ -25,7 +25,7 @@ for k in one two three; do curl_s3 /bkt/$k -T "$T/$k" -o /dev/null || fail "PUT 
 assert_eq "$(says state)" idle "before"
 assert_eq "$(says last_finished_unix_seconds)" null "before"
 scrub
-assert_match "$(cat "$T/answer")" '^\{"started":true,"scrub":\{"state":"' "the answer"
+assert_match "$(<"$T/answer")" '^\{"started":true,"scrub":\{"state":"' "the answer"
 wait_for 60 walks 1
 assert_eq "$(metric gantry_scrub_objects_total)" 3 "objects"
 assert_eq "$(metric gantry_scrub_bytes_total)" 6000200 "bytes"
@@ -42,7 +42,7 @@ assert_eq "$(control POST /control/scrub -d '{"bucket":"bkt"}')" 400 "a member t
 assert_eq "$(control DELETE /control/scrub)" 405 "DELETE"
 assert_eq "$(curl -sS -o /dev/null -w '%{http_code}' -X POST "$URL_ADMIN/control/scrub")" 401 "over TCP without a token"
 scrub -d '{"action":"stop"}'
-assert_match "$(cat "$T/answer")" '"stopped":false' "there is nothing to stop"
+assert_match "$(<"$T/answer")" '"stopped":false' "there is nothing to stop"
 
 # ---- a byte flipped at rest ----
 stop_daemon
@@ -85,12 +85,12 @@ assert_eq "$(metric gantry_scrub_errors_total)" 1 "the counter stays"
 
 # ---- its rate, by a reload; stop; drain ----
 sed -i 's|scrub_rate: 1GiB|scrub_rate: 256KiB|' "$T/gantryd.yaml"
-assert_eq "$(control POST /control/reload)" 200 "reload: $(cat "$T/answer")"
+assert_eq "$(control POST /control/reload)" 200 "reload: $(<"$T/answer")"
 before=$(metric gantry_scrub_bytes_total) began=$(date +%s%N)
 scrub
-assert_match "$(cat "$T/answer")" '"state":"running"' "the walk"
+assert_match "$(<"$T/answer")" '"state":"running"' "the walk"
 scrub
-assert_match "$(cat "$T/answer")" '"started":false' "it runs already"
+assert_match "$(<"$T/answer")" '"started":false' "it runs already"
 moved() { [ "$(metric gantry_scrub_bytes_total)" -ge $((before + 393216)) ]; }
 wait_for 60 moved
 read_bytes=$(($(metric gantry_scrub_bytes_total) - before))
@@ -103,7 +103,7 @@ assert_eq "$(control POST /control/resume)" 200 "resume"
 running() { [ "$(says state)" = running ]; }
 wait_for 60 running
 scrub -d '{"action":"stop"}'
-assert_match "$(cat "$T/answer")" '"stopped":true' "stopped"
+assert_match "$(<"$T/answer")" '"stopped":true' "stopped"
 idle() { [ "$(says state)" = idle ]; }
 wait_for 60 idle
 assert_eq "$(metric gantry_scrub_walks_total)" 2 "it did not come to its end"
@@ -111,7 +111,7 @@ wait_for 60 grep -q 'scrub: ended on request' "$T/daemon.log"
 
 # ---- walks by themselves, and a stop in the midst of one ----
 sed -i 's|scrub_rate: 256KiB|scrub_rate: 1GiB\n  scrub_interval: 100ms|' "$T/gantryd.yaml"
-assert_eq "$(control POST /control/reload)" 200 "reload: $(cat "$T/answer")"
+assert_eq "$(control POST /control/reload)" 200 "reload: $(<"$T/answer")"
 wait_for 60 walks 4
 no_buffer() { [ "$(metric gantry_buffers 'state="used"')" = 0 ]; }
 wait_for 60 no_buffer

@@ -52,13 +52,13 @@ now=$(disks 'map(.free_bytes) | add')
 head -c 200000 /dev/urandom >"$T/large"
 put "$T/large" '/bkt/large-[1-30]'
 settle
-gantry --admin "$T/admin.sock" disk drain "$T/disk1" >"$T/said" || fail "drain: $(cat "$T/said")"
-wait_for 60 busy moves || fail "a drain: $(cat "$T/answer")"
+gantry --admin "$T/admin.sock" disk drain "$T/disk1" >"$T/said" || fail "drain: $(<"$T/said")"
+wait_for 60 busy moves || fail "a drain: $(<"$T/answer")"
 set_key move_rate 1GiB
 reload
 settle
 assert_eq "$(curl_admin /disks | json state)" "serving drained serving"
-gantry --admin "$T/admin.sock" disk --size 256MiB add "$T/disk3" >"$T/said" || fail "add: $(cat "$T/said")"
+gantry --admin "$T/admin.sock" disk --size 256MiB add "$T/disk3" >"$T/said" || fail "add: $(<"$T/said")"
 settle
 assert_eq "$(curl_admin /disks | json state 3) $(curl_admin /disks | json objects 1)" "serving 0"
 sed -i "/disk1\"/d; /disk2\"/a\\    - { path: \"$T/disk3\", size: 256MiB }" "$T/gantryd.yaml"
@@ -73,7 +73,7 @@ echo "read write flush" >"$T/fault/disk3"
 curl -sS -Z -X PUT --data-binary @"$T/small" -o /dev/null "$URL_S3/bkt/more-[1-20]" 2>>"$T/curl"
 failed() { [ "$(disks '.[] | select(.path | endswith("/disk3")) | .state')" = failed ]; }
 wait_for 60 failed
-wait_for 60 busy resync || fail "copies: $(cat "$T/answer")"
+wait_for 60 busy resync || fail "copies: $(<"$T/answer")"
 assert_ne "$(metric gantry_copies_exposed_objects)" 0 "objects with one copy"
 set_key move_rate 1GiB
 reload
@@ -91,10 +91,10 @@ daemon_run
 walk() { curl -sS --max-time 30 -o "$T/answer" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST "http://x/control/lifecycle" "$@"; }
 assert_eq "$(walk -d '{"bucket":"two"}')" 400 "a walk of one bucket"
 assert_eq "$(curl_admin /control/lifecycle -X POST -o "$T/answer" -w "%{http_code}")" 401 "over TCP without a token"
-assert_match "$(cat "$T/answer")" "admin.token_file, which is not set; the Unix socket takes them: $T/admin.sock" "what takes them"
-assert_eq "$(walk) $(cat "$T/answer")" '200 {"started":true,"lifecycle":{"state":"running"}}' "a walk on request"
-assert_eq "$(walk) $(cat "$T/answer")" '200 {"started":false,"lifecycle":{"state":"running"}}' "one more"
-busy lifecycle || fail "a walk: $(cat "$T/answer")"
+assert_match "$(<"$T/answer")" "admin.token_file, which is not set; the Unix socket takes them: $T/admin.sock" "what takes them"
+assert_eq "$(walk) $(<"$T/answer")" '200 {"started":true,"lifecycle":{"state":"running"}}' "a walk on request"
+assert_eq "$(walk) $(<"$T/answer")" '200 {"started":false,"lifecycle":{"state":"running"}}' "one more"
+busy lifecycle || fail "a walk: $(<"$T/answer")"
 gone() { [ "$(curl_s3 '/two?list-type=2&prefix=old-' | grep -c '<Key>')" = 0 ]; }
 wait_for 60 gone
 assert_alive

@@ -9,16 +9,16 @@ says() {
 	local rc
 	"${@:3}" >"$T/said" 2>&1
 	rc=$?
-	assert_eq "$rc" "$1" "${*:3}: $(cat "$T/said")"
-	grep -qF -- "$2" "$T/said" || fail "${*:3}: it does not say \"$2\": $(cat "$T/said")"
+	assert_eq "$rc" "$1" "${*:3}: $(<"$T/said")"
+	grep -qF -- "$2" "$T/said" || fail "${*:3}: it does not say \"$2\": $(<"$T/said")"
 }
 write_config
 # The store was not made: said with the cure, and nobody starts it again and again.
 says 74 "$T/disk0: there is no store here yet; is it mounted?" "$BUILD/gantryd" -c "$T/gantryd.yaml"
-grep -A1 "remedy: mount or attach $T/disk0" "$T/said" | grep -q "remedy: where there has never been a store, gantryd --format" || fail "the remedies: $(cat "$T/said")"
-! grep -q 'Function not implemented' "$T/said" || fail "no RDMA device, in the kernel's words: $(cat "$T/said")"
+grep -A1 "remedy: mount or attach $T/disk0" "$T/said" | grep -q "remedy: where there has never been a store, gantryd --format" || fail "the remedies: $(<"$T/said")"
+! grep -q 'Function not implemented' "$T/said" || fail "no RDMA device, in the kernel's words: $(<"$T/said")"
 says 74 'fsck: the store is damaged, foreign, or not made yet' "$BUILD/gantryd" -c "$T/gantryd.yaml" --fsck
-grep -q 'there is no store here yet' "$T/said" || fail "--fsck without a store: $(cat "$T/said")"
+grep -q 'there is no store here yet' "$T/said" || fail "--fsck without a store: $(<"$T/said")"
 mkdir "$T/disk0"
 says 74 'not a Gantry store (there is no super); is it mounted?' "$BUILD/gantryd" -c "$T/gantryd.yaml"
 # One that has lost both superblocks is no mount point.
@@ -26,13 +26,13 @@ mkdir "$T/disk7"
 : >"$T/disk7/log"
 sed "s|$T/disk0|$T/disk7|" "$T/gantryd.yaml" >"$T/super.yaml"
 says 74 "$T/disk7: not a Gantry store (there is no super), but it has a log: put super and super2 back from a copy" "$BUILD/gantryd" -c "$T/super.yaml"
-! grep -q -e '--format' -e 'is it mounted' "$T/said" || fail "who lost the superblocks is told to make a store: $(cat "$T/said")"
+! grep -q -e '--format' -e 'is it mounted' "$T/said" || fail "who lost the superblocks is told to make a store: $(<"$T/said")"
 # A store that has lost its log is none that --format should make.
 sed "s|$T/disk0|$T/disk9|" "$T/gantryd.yaml" >"$T/lost.yaml"
 "$BUILD/gantryd" -c "$T/lost.yaml" --format >/dev/null 2>&1 || fail "--format"
 rm "$T/disk9/log"
 says 74 "$T/disk9: the log is not there; put it back from a copy" "$BUILD/gantryd" -c "$T/lost.yaml"
-! grep -q -- '--format' "$T/said" || fail "who lost the log is told to make a store: $(cat "$T/said")"
+! grep -q -- '--format' "$T/said" || fail "who lost the log is told to make a store: $(<"$T/said")"
 says 74 "$T/disk9: the log is not there" "$BUILD/gantryd" -c "$T/lost.yaml" --check-config
 # Nor is what a whole system lies in.
 mkdir -p "$T/disk8/etc" "$T/disk8/usr"
@@ -41,7 +41,7 @@ says 78 "$T/disk8: the root of a system is no disk; make a directory of its own"
 # Sizes are for people.
 sed "s|$T/disk0|$T/disk6|; s|size: $DISK_SIZE|size: 500TiB|" "$T/gantryd.yaml" >"$T/huge.yaml"
 says 78 "disk6: the file system has room for " "$BUILD/gantryd" -c "$T/huge.yaml" --format
-grep -qE 'room for [0-9.]+ [MGT]iB, and 500.0 TiB are wanted' "$T/said" || fail "a size: $(cat "$T/said")"
+grep -qE 'room for [0-9.]+ [MGT]iB, and 500.0 TiB are wanted' "$T/said" || fail "a size: $(<"$T/said")"
 # A device can still come.
 sed "s|$T/disk0|/dev/gantry-is-not-here|" "$T/gantryd.yaml" >"$T/device.yaml"
 GANTRY_STORE_WAIT_FOR_DISKS=0s says 69 '/dev/gantry-is-not-here' "$BUILD/gantryd" -c "$T/device.yaml"

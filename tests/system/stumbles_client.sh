@@ -16,9 +16,9 @@ says() {
 	have=$?
 	[ $have = "$rc" ] || fail "gantry $*: exit $have, want $rc: $(cat out err)"
 }
-error_has() { grep -qF -- "$1" err || fail "no \"$1\" in: $(cat err)"; }
-out_has() { grep -qF -- "$1" out || fail "no \"$1\" in: $(cat out)"; }
-silent_out() { [ ! -s out ] || fail "on standard output: $(cat out)"; }
+error_has() { grep -qF -- "$1" err || fail "no \"$1\" in: $(<err)"; }
+out_has() { grep -qF -- "$1" out || fail "no \"$1\" in: $(<out)"; }
+silent_out() { [ ! -s out ] || fail "on standard output: $(<out)"; }
 
 # ---- words that are missing, too many, unknown
 says 2 put
@@ -39,7 +39,7 @@ for pair in putt:put gte:get sttaus:status mbb:mb docter:doctor delete:rm upload
 done
 says 2 xylophone
 error_has "no such command: xylophone"
-! grep -q "did you mean" err || fail "a guess from nothing: $(cat err)"
+! grep -q "did you mean" err || fail "a guess from nothing: $(<err)"
 says 2 --frobnicate put f http://h/b/k
 error_has "frobnicate"
 error_has "gantry --help"
@@ -53,7 +53,7 @@ says 0 -h
 assert_same out whole
 for command in $(sed -nE 's/^  ([a-z]+) .*/\1/p' whole); do
 	says 0 "$command" --help
-	[ ! -s err ] || fail "$command --help on standard error: $(cat err)"
+	[ ! -s err ] || fail "$command --help on standard error: $(<err)"
 	out_has "usage: gantry [options] $command"
 done
 says 0 doctor --help
@@ -132,11 +132,11 @@ done
 
 # ---- a listener, but another than the one that was meant
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=localhost \
-	-addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out crt.pem 2>openssl.log || fail "openssl: $(cat openssl.log)"
+	-addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out crt.pem 2>openssl.log || fail "openssl: $(<openssl.log)"
 LISTEN="  - { address: \"127.0.0.1:0\", dialect: s3, anonymous: true, tls_certificate: \"$T/crt.pem\", tls_key: \"$T/key.pem\" }"
 start_daemon
 TLS=$(tr ' ' '\n' <ready | sed -n 's/^s3=//p' | tail -n 1)
-[ "$TLS" != "$S3" ] || fail "no second s3 listener in: $(cat ready)"
+[ "$TLS" != "$S3" ] || fail "no second s3 listener in: $(<ready)"
 for command in "put f URL/bkt/k" "get URL/bkt/k -" "head URL/bkt/k"; do
 	# shellcheck disable=SC2086
 	says 1 ${command/URL/https://$S3}

@@ -13,7 +13,7 @@ LISTEN="  - { address: \"127.0.0.1:0\", dialect: s3, anonymous: true, tls_certif
 MORE="auth: { credentials_file: \"$T/keys.yaml\" }"
 write_config
 sed -i "s|^admin: {|& token_file: \"$T/token\",|; 1i # ${SECRETS[2]}" "$T/gantryd.yaml"
-grep -q "token_file: \"$T/token\"" "$T/gantryd.yaml" || fail "no token: $(cat "$T/gantryd.yaml")"
+grep -q "token_file: \"$T/token\"" "$T/gantryd.yaml" || fail "no token: $(<"$T/gantryd.yaml")"
 format_store
 daemon_run
 make_buckets
@@ -24,7 +24,7 @@ mkdir "$T/tmp"
 # support NAME: makes and unpacks the archive.
 support() {
 	TMPDIR=$T/tmp AWS_SECRET_ACCESS_KEY=${SECRETS[3]} gantry support --admin "$T/admin.sock" --conf "$T/gantryd.yaml" --output "$T/$1.tar.gz" >"$T/said" 2>&1 ||
-		fail "gantry support: $(cat "$T/said")"
+		fail "gantry support: $(<"$T/said")"
 	mkdir "$T/$1"
 	tar -C "$T/$1" -xzf "$T/$1.tar.gz" || fail "the archive"
 	B=$(echo "$T/$1"/gantry-support-*)
@@ -32,7 +32,7 @@ support() {
 	# Each file is in the index, and what the index has is there.
 	assert_eq "$(ls "$B")" "$(awk 'NR > 3 && $2 != "NOT" { print $1 } END { print "index.txt" }' "$B/index.txt" | sort)" "files and index"
 }
-lacks() { grep -qE "^$1 +NOT THERE: .*$2" "$B/index.txt" || fail "no $1 with $2 in: $(cat "$B/index.txt")"; }
+lacks() { grep -qE "^$1 +NOT THERE: .*$2" "$B/index.txt" || fail "no $1 with $2 in: $(<"$B/index.txt")"; }
 no_secret() {
 	local s
 	for s in "${SECRETS[@]}" "$(sed -n 2p "$T/key.pem")"; do ! grep -rF -- "$s" "$B" || fail "a secret: $s"; done
@@ -42,17 +42,17 @@ no_secret() {
 support one
 no_secret
 assert_eq "$(jq -r '.status' "$B/health.json")" degraded
-jq -e 'any(.reasons[]; .code == "certificate_ends")' "$B/health.json" >/dev/null || fail "no certificate_ends: $(cat "$B/health.json")"
+jq -e 'any(.reasons[]; .code == "certificate_ends")' "$B/health.json" >/dev/null || fail "no certificate_ends: $(<"$B/health.json")"
 for f in status disks rails requests events quotas config; do jq . "$B/$f.json" >/dev/null || fail "$f.json"; done
 grep -q '^gantry_build_info' "$B/metrics.txt" || fail "metrics.txt"
-grep -qF "credentials_file: \"$T/keys.yaml\"" "$B/print-config.txt" || fail "print-config.txt: $(cat "$B/print-config.txt")"
-grep -q '^gantryd ' "$B/gantryd-version.txt" || fail "gantryd-version.txt: $(cat "$B/gantryd-version.txt")"
-grep -q mlx5_0 "$B/list-devices.txt" || fail "list-devices.txt: $(cat "$B/list-devices.txt")"
-grep -q 'daemon' "$B/doctor.txt" || fail "doctor.txt: $(cat "$B/doctor.txt")"
+grep -qF "credentials_file: \"$T/keys.yaml\"" "$B/print-config.txt" || fail "print-config.txt: $(<"$B/print-config.txt")"
+grep -q '^gantryd ' "$B/gantryd-version.txt" || fail "gantryd-version.txt: $(<"$B/gantryd-version.txt")"
+grep -q mlx5_0 "$B/list-devices.txt" || fail "list-devices.txt: $(<"$B/list-devices.txt")"
+grep -q 'daemon' "$B/doctor.txt" || fail "doctor.txt: $(<"$B/doctor.txt")"
 # A file that is there is not replaced.
 sum=$(md5 "$T/one.tar.gz")
 gantry support --admin "$T/admin.sock" --conf "$T/gantryd.yaml" --output "$T/one.tar.gz" >"$T/said" 2>&1 && fail "it has replaced a file"
-grep -q 'one.tar.gz: File exists' "$T/said" || fail "$(cat "$T/said")"
+grep -q 'one.tar.gz: File exists' "$T/said" || fail "$(<"$T/said")"
 assert_eq "$(md5 "$T/one.tar.gz")" "$sum"
 
 # ---- a listener that wants a token for its pages, without and with it ----
@@ -60,7 +60,7 @@ stop_daemon
 sed -i -E '/^admin:/s|address: "?[^,"]*"?,|address: "0.0.0.0:0",|' "$T/gantryd.yaml"
 daemon_run
 over_tcp() { # NAME WORDS...
-	TMPDIR=$T/tmp gantry support --admin "http://127.0.0.1:${URL_ADMIN##*:}" --conf "$T/gantryd.yaml" --output "$T/$1.tar.gz" "${@:2}" >"$T/said" 2>&1 || fail "support: $(cat "$T/said")"
+	TMPDIR=$T/tmp gantry support --admin "http://127.0.0.1:${URL_ADMIN##*:}" --conf "$T/gantryd.yaml" --output "$T/$1.tar.gz" "${@:2}" >"$T/said" 2>&1 || fail "support: $(<"$T/said")"
 	mkdir "$T/$1"
 	tar -C "$T/$1" -xzf "$T/$1.tar.gz" || fail "the archive"
 	B=$(echo "$T/$1"/gantry-support-*)
@@ -68,8 +68,8 @@ over_tcp() { # NAME WORDS...
 over_tcp without
 lacks status.json 'wants its token'
 over_tcp with --token-file "$T/token"
-jq -e .version "$B/status.json" >/dev/null || fail "status.json: $(cat "$B/status.json")"
-! grep -q 'needs the token' "$B/doctor.txt" || fail "doctor.txt: $(cat "$B/doctor.txt")"
+jq -e .version "$B/status.json" >/dev/null || fail "status.json: $(<"$B/status.json")"
+! grep -q 'needs the token' "$B/doctor.txt" || fail "doctor.txt: $(<"$B/doctor.txt")"
 no_secret
 
 # ---- the daemon is stopped, a program hangs, another is not there ----
@@ -94,9 +94,9 @@ no_secret
 for f in health status metrics; do lacks "$f.[a-z]*" 'no answer|does not answer|[Tt]imeout|timed out'; done
 lacks block-devices.txt 'lsblk has not ended within 20 s'
 lacks time.txt 'there is no program timedatectl'
-assert_eq "$(cat "$B/mounts.txt")" begun "a program that runs at the same time as another"
-grep -q 'not looked at: .*imed out' "$B/doctor.txt" || fail "doctor.txt: $(cat "$B/doctor.txt")"
-ended() { ! kill -0 "$(cat "$T/hangs")"; }
+assert_eq "$(<"$B/mounts.txt")" begun "a program that runs at the same time as another"
+grep -q 'not looked at: .*imed out' "$B/doctor.txt" || fail "doctor.txt: $(<"$B/doctor.txt")"
+ended() { ! kill -0 "$(<"$T/hangs")"; }
 wait_for 10 ended
 [ -s "$B/kernel.txt" ] || fail "the parts after them"
 
@@ -105,7 +105,7 @@ stop_daemon
 support three
 no_secret
 lacks health.json '.'
-[ -s "$B/print-config.txt" ] && [ -s "$B/doctor.txt" ] || fail "$(cat "$B/index.txt")"
+[ -s "$B/print-config.txt" ] && [ -s "$B/doctor.txt" ] || fail "$(<"$B/index.txt")"
 
 # ---- a signal: the programs end, and no folder stays ----
 rm "$T/hangs"

@@ -9,7 +9,7 @@ command -v openssl >/dev/null || fail "no openssl"
 certificate() { # NAME: $T/NAME.crt, $T/NAME.key
 	openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days "${2:-30}" -subj "/CN=$1" \
 		-addext "subjectAltName=IP:127.0.0.1,DNS:localhost" -keyout "$T/$1.key" -out "$T/$1.crt" 2>"$T/openssl.log" ||
-		fail "openssl: $(cat "$T/openssl.log")"
+		fail "openssl: $(<"$T/openssl.log")"
 	chmod 0600 "$T/$1.key"
 }
 use() { cp "$T/$1.crt" "$T/server.crt" && cp -p "$T/$1.key" "$T/server.key"; }
@@ -28,7 +28,7 @@ write_config
 check() { # WHAT NAMED
 	"$BUILD/gantryd" -c "$T/gantryd.yaml" --check-config >"$T/out" 2>&1
 	assert_eq $? 78 "$1: exit code"
-	grep -q "$2" "$T/out" || fail "$1: $(cat "$T/out")"
+	grep -q "$2" "$T/out" || fail "$1: $(<"$T/out")"
 }
 cp "$T/two.key" "$T/server.key"
 check "another key" "server.key is not the key of the certificate"
@@ -46,7 +46,7 @@ check "no key" "listen\[2\].tls_certificate: goes with tls_key"
 
 start_daemon
 TLS=$(sed 's/.* s3=\([^ ]*\) *\(admin.*\)*$/\1/' "$T/ready")
-[ "$TLS" != "$S3" ] || fail "no second s3 listener in: $(cat "$T/ready")"
+[ "$TLS" != "$S3" ] || fail "no second s3 listener in: $(<"$T/ready")"
 U=https://$TLS
 
 # ---- the listings say https, and when the certificate ends: the log, /status, the metric, gantry status
@@ -55,10 +55,10 @@ shows_end() { # NAME: of the certificate in use
 	assert_eq "$(metric gantry_tls_certificate_expiry_timestamp_seconds "listener=\"listen[2]\",file=\"$T/server.crt\"")" "$(ends "$1")" "the metric"
 	assert_eq "$(curl_admin /status | jq -c '[.listeners[] | [.https, .certificate.file, .certificate.expires_unix_seconds]]')" \
 		"[[false,null,null],[false,null,null],[true,\"$T/server.crt\",$(ends "$1")]]" "/status"
-	gantry --admin "$T/admin.sock" status >"$T/out" || fail "gantry status: $(cat "$T/out")"
+	gantry --admin "$T/admin.sock" status >"$T/out" || fail "gantry status: $(<"$T/out")"
 	# A day is full within the second in which the certificate was made.
-	grep -qE " s3 https://$TLS, serves unsigned requests, certificate until $(date -u -d "@$(ends "$1")" +%F) \\(($2|$(($2 + 1))) days\\)$" "$T/out" || fail "gantry status: $(cat "$T/out")"
-	grep -qF " s3 http://$S3, serves unsigned requests" "$T/out" || fail "gantry status: $(cat "$T/out")"
+	grep -qE " s3 https://$TLS, serves unsigned requests, certificate until $(date -u -d "@$(ends "$1")" +%F) \\(($2|$(($2 + 1))) days\\)$" "$T/out" || fail "gantry status: $(<"$T/out")"
+	grep -qF " s3 http://$S3, serves unsigned requests" "$T/out" || fail "gantry status: $(<"$T/out")"
 	wait_for 60 grep -qF "listener https://127.0.0.1:0: the certificate $T/server.crt is valid until $(date -u -d "@$(ends "$1")" +%FT%TZ)" "$T/daemon.log"
 }
 shows_end one 29
@@ -68,7 +68,7 @@ for size in 0 1 257 65536 65537 5242881; do
 	bytes pattern:5 $size >"$T/in"
 	tls "$U/bkt/o$size" -T "$T/in" -o /dev/null -w '%{http_code}\n' | grep -qx 200 || fail "PUT of $size"
 	tls "$U/bkt/o$size" -o "$T/out" "$U/bkt/o$size" -o "$T/out2" -w '%{http_code} %{num_connects}\n' >"$T/codes"
-	assert_eq "$(cat "$T/codes")" $'200 1\n200 0' "GET of $size, twice on one connection"
+	assert_eq "$(<"$T/codes")" $'200 1\n200 0' "GET of $size, twice on one connection"
 	assert_same "$T/out" "$T/in"
 	assert_same "$T/out2" "$T/in"
 done

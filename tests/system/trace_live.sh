@@ -18,10 +18,10 @@ make_buckets
 live() { curl -sS --max-time 60 -o "$T/answer" -w '%{http_code}' --unix-socket "$T/admin.sock" -X POST http://x/control/trace/live -d "$1"; }
 over_tcp() { curl -sS --max-time 60 -o "$T/answer" -w '%{http_code}' -X POST "$URL_ADMIN/control/trace/live" -d "$1" "${@:2}"; }
 follow() { # FILTER: its id
-	assert_eq "$(live "$1")" 200 "$(cat "$T/answer")"
+	assert_eq "$(live "$1")" 200 "$(<"$T/answer")"
 	jq -r .id "$T/answer"
 }
-next() { assert_eq "$(live "{\"id\":\"$1\"}")" 200 "$(cat "$T/answer")"; }
+next() { assert_eq "$(live "{\"id\":\"$1\"}")" 200 "$(<"$T/answer")"; }
 
 # ---- conditions ----
 all=$(follow '{}') other=$(follow '{"bucket":"other"}') errors=$(follow '{"errors":"true"}') key=$(follow '{"access_key":"AKGOOD"}')
@@ -38,7 +38,7 @@ seen() { # ID WANT: the operations that a trace has seen, in the order of their 
 }
 wait_for 60 seen "$all" "CreateBucket GetObject GetObject HeadObject PutObject "
 for row in "$other CreateBucket" "$errors GetObject" "$key GetObject" "$local HeadObject"; do wait_for 60 seen "${row% *}" "${row#* } "; done
-for id in "$away" "$slow"; do seen "$id" "" || fail "$id has seen $(cat "$T/ops.$id")"; done
+for id in "$away" "$slow"; do seen "$id" "" || fail "$id has seen $(<"$T/ops.$id")"; done
 for body in '{"end":"true"}' '{"errors":"maybe"}' '{"slow_us":"1s"}' '{"colour":"red"}' "{\"op\":\"$(printf '%0100d' 0)\"}"; do
 	assert_eq "$(live "$body")" 400 "$body"
 done
@@ -92,6 +92,6 @@ timeout 60 "$BUILD/gantry" --admin "$URL_ADMIN" --token-file "$T/token" --count 
 assert_eq "$(wc -l <"$T/two")" 2
 wait "$load"
 "$BUILD/gantry" --admin "$URL_ADMIN" trace >"$T/out" 2>"$T/err" && fail "over TCP without the token"
-grep -q '401: .*Bearer TOKEN' "$T/err" || fail "$(cat "$T/err")"
+grep -q '401: .*Bearer TOKEN' "$T/err" || fail "$(<"$T/err")"
 "$BUILD/gantry" --admin "$T/admin.sock" trace --slow 1h 2>"$T/err" && fail "--slow 1h is taken"
-grep -q -- '--slow wants a time' "$T/err" || fail "$(cat "$T/err")"
+grep -q -- '--slow wants a time' "$T/err" || fail "$(<"$T/err")"

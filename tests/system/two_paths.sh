@@ -27,9 +27,9 @@ other() {
 	while [ "$1" != -- ]; do wrap+=("$1"); shift; done
 	shift
 	timeout 120 unshare -m "${wrap[@]}" "$T/by_overlay" "$G" -c "$T/other.yaml" -o store.lock_wait=0s "$@" >"$T/said" 2>&1 </dev/null || rc=$?
-	assert_eq "$rc" "$want" "${wrap[*]} $*: $(cat "$T/said")"
+	assert_eq "$rc" "$want" "${wrap[*]} $*: $(<"$T/said")"
 }
-in_use() { grep -q "$T/mnt/disk[01]: in use by host .*process $DAEMON_PID).*; stop gantryd there first" "$T/said" || fail "it does not name the process: $(cat "$T/said")"; }
+in_use() { grep -q "$T/mnt/disk[01]: in use by host .*process $DAEMON_PID).*; stop gantryd there first" "$T/said" || fail "it does not name the process: $(<"$T/said")"; }
 sums() { (cd "$T/src" && sha256sum disk?/super* disk?/log disk?/seg*); }
 
 daemon_run
@@ -42,7 +42,7 @@ settle
 sums >"$T/before"
 other 69 --
 in_use
-assert_eq "$(grep -c 'in use by' "$T/said")" 1 "one line: $(cat "$T/said")"
+assert_eq "$(grep -c 'in use by' "$T/said")" 1 "one line: $(<"$T/said")"
 other 69 -- --format --force
 in_use
 other 69 -- --fsck --repair --yes
@@ -50,9 +50,9 @@ in_use
 # Where its process is not visible it is its heartbeats that are seen.
 if unshare -pf --mount-proc true 2>/dev/null; then
 	other 69 -pf --mount-proc --
-	grep -q 'in use by host' "$T/said" || fail "another PID namespace: $(cat "$T/said")"
+	grep -q 'in use by host' "$T/said" || fail "another PID namespace: $(<"$T/said")"
 	other 69 -pf -- # with a /proc of the outer one
-	grep -q 'in use by host' "$T/said" || fail "another PID namespace, the same /proc: $(cat "$T/said")"
+	grep -q 'in use by host' "$T/said" || fail "another PID namespace, the same /proc: $(<"$T/said")"
 fi
 sums >"$T/after"
 cmp -s "$T/before" "$T/after" || fail "something was written: $(diff "$T/before" "$T/after")"

@@ -20,7 +20,7 @@ figure=$(systemd-analyze security --offline=yes "$ROOT/systemd/gantryd.service" 
 refused() { # DISK WORDS...
 	local w
 	gantry --admin "$T/admin.sock" disk add "$1" --size 128MiB >"$T/said" 2>&1 && fail "$1 was added"
-	for w in "${@:2}"; do grep -qF -- "$w" "$T/said" || fail "disk add $1 does not say \"$w\": $(cat "$T/said")"; done
+	for w in "${@:2}"; do grep -qF -- "$w" "$T/said" || fail "disk add $1 does not say \"$w\": $(<"$T/said")"; done
 }
 # As ProtectSystem=strict does; a mount that is made later below the state directory is seen.
 cat >"$T/sandbox" <<-END
@@ -34,7 +34,7 @@ export DAEMON_WRAP="unshare -m --propagation unchanged $T/sandbox"
 unset INVOCATION_ID
 start_daemon
 refused "$T/srv/new" 'Read-only file system'
-! grep -q 'the unit' "$T/said" || fail "a daemon without a unit: $(cat "$T/said")"
+! grep -q 'the unit' "$T/said" || fail "a daemon without a unit: $(<"$T/said")"
 stop_daemon
 export INVOCATION_ID=0123456789abcdef0123456789abcdef
 daemon_run
@@ -42,7 +42,7 @@ refused "$T/srv/new" 'Read-only file system' "ReadWritePaths=$T/srv/new" 'below 
 refused /home/nobody-is-here/disk 'ProtectHome=yes' 'ReadWritePaths=/home/nobody-is-here/disk'
 # The example of docs/operations.md: a file system that is mounted while the daemon serves.
 mount -t tmpfs none "$T/lib/disk5" || fail "mount"
-gantry --admin "$T/admin.sock" disk add "$T/lib/disk5" --size 128MiB >"$T/said" 2>&1 || fail "the page's example: $(cat "$T/said")"
+gantry --admin "$T/admin.sock" disk add "$T/lib/disk5" --size 128MiB >"$T/said" 2>&1 || fail "the page's example: $(<"$T/said")"
 settle
 stop_daemon
 # The unit has these settings, and the page such an example.

@@ -8,7 +8,7 @@
 G=$BUILD/gantryd NO_NIC=1 RDMA='{ devices: none }' DISK_SIZE=64MiB
 write_config
 sum() { (cd "$T/disk0" && stat -c '%n %s %y' ./* && cat ./*) | md5; }
-said() { grep -qF "$1" "$T/said" || fail "not said: $1: $(cat "$T/said")"; }
+said() { grep -qF "$1" "$T/said" || fail "not said: $1: $(<"$T/said")"; }
 # renumber N: both superblocks get format version N, and the CRC64-NVME over the whole copy that goes with it.
 renumber() {
 	/usr/bin/python3 - "$1" "$T/disk0/super" "$T/disk0/super2" <<-'PY'
@@ -33,7 +33,7 @@ renumber() {
 	PY
 }
 
-"$G" -c "$T/gantryd.yaml" --format >"$T/said" 2>&1 || fail "--format: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --format >"$T/said" 2>&1 || fail "--format: $(<"$T/said")"
 daemon_run
 assert_status PUT /alpha 200
 seq 1 2000 >"$T/object"
@@ -42,7 +42,7 @@ stop_daemon
 
 # ---- the current version ----
 before=$(sum)
-"$G" -c "$T/gantryd.yaml" --upgrade >"$T/said" 2>&1 || fail "--upgrade: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --upgrade >"$T/said" 2>&1 || fail "--upgrade: $(<"$T/said")"
 said "$T/disk0: is of format 3 already"
 assert_eq "$(sum)" "$before" "--upgrade of a current store has changed it"
 
@@ -54,7 +54,7 @@ for version in 2 9; do
 		rc=0
 		# shellcheck disable=SC2086
 		timeout 60 "$G" -c "$T/gantryd.yaml" $act >"$T/said" 2>&1 || rc=$?
-		[ "$rc" != 0 ] || fail "gantryd $act took format $version: $(cat "$T/said")"
+		[ "$rc" != 0 ] || fail "gantryd $act took format $version: $(<"$T/said")"
 		[ "$act" = --format ] || said "was made by another version of Gantry (its format is $version, and this one reads 3 to 5)"
 		assert_eq "$(sum)" "$before" "gantryd $act has changed a store of format $version"
 	done
@@ -65,4 +65,4 @@ renumber 3
 daemon_run
 assert_eq "$(curl_s3 /alpha/small | md5)" "$(seq 1 2000 | md5)"
 stop_daemon
-"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(cat "$T/said")"
+"$G" -c "$T/gantryd.yaml" --fsck >"$T/said" 2>&1 || fail "--fsck: $(<"$T/said")"

@@ -32,7 +32,7 @@ judge || fail "a tier that passes lands"
 [ ! -s "$T/ran" ] || fail "nothing is repeated for a tier that passes"
 
 judge unit/ops/test_get 1 "[  ERROR   ] --- 1 != 2" || fail "a test that passes its thirty runs is excused"
-assert_match "$(cat "$T/ran")" '^JOBS=3 --variant release --unit --exact --times 30 unit/ops/test_get$'
+assert_match "$(<"$T/ran")" '^JOBS=3 --variant release --unit --exact --times 30 unit/ops/test_get$'
 assert_match "$(tail -n 1 "$T/said")" '^verdict: line for tests/unsteady: unit/ops/test_get [^ ]+ .*1 != 2$'
 [ "$(lines)" = 1 ] || fail "run by hand, the script adds the line"
 
@@ -57,5 +57,5 @@ judge unit/ops/test_get2 124 "x" && fail "a hang is never excused"
 
 printf 'a 1 x\nb 2 y\n' >>"$T/tree/tests/unsteady"
 judge && fail "three entries refuse a tier that passes"
-assert_match "$(cat "$T/said")" '3 entries'
+assert_match "$(<"$T/said")" '3 entries'
 exit 0

@@ -27,12 +27,12 @@ try() {
 
 after='3000 1100 1000' # 2000 idle of 2100
 ! try || fail "a late wait on an idle machine passed"
-grep -q 'it took 2[0-9] s with idle processors.*a lost wake-up? late' "$T/said" || fail "what it said: $(cat "$T/said")"
+grep -q 'it took 2[0-9] s with idle processors.*a lost wake-up? late' "$T/said" || fail "what it said: $(<"$T/said")"
 after='2500 2500 1000' # half of it
-try || fail "a late wait on a busy machine: $(cat "$T/said")"
+try || fail "a late wait on a busy machine: $(<"$T/said")"
 after='1500 1000 3000' # the disk
-try || fail "a late wait for the disk: $(cat "$T/said")"
+try || fail "a late wait for the disk: $(<"$T/said")"
 after='3000 1100 1000' jump=5
-try || fail "a short wait: $(cat "$T/said")"
+try || fail "a short wait: $(<"$T/said")"
 jump=20
-WAIT_USUAL=40 try || fail "a wait that names a longer usual time: $(cat "$T/said")"
+WAIT_USUAL=40 try || fail "a wait that names a longer usual time: $(<"$T/said")"

@@ -23,7 +23,7 @@ reads() {
 	for ((r = 0; r < 3; r++)); do
 		assert_eq "$(timely "$URL_S3/bkt/there")" 200 "GET over HTTP while $1"
 		cmp "$T/out" "$T/body" || fail "GET over HTTP while $1: other bytes"
-		rdma 100 get "$URL_S3/bkt/there" "$T/got" >"$T/said" 2>&1 || fail "GET by RDMA while $1: $(cat "$T/said")"
+		rdma 100 get "$URL_S3/bkt/there" "$T/got" >"$T/said" 2>&1 || fail "GET by RDMA while $1: $(<"$T/said")"
 		cmp "$T/got" "$T/body" || fail "GET by RDMA while $1: other bytes"
 	done
 }
@@ -75,14 +75,14 @@ fsfreeze -u "$T/disk0"
 for p in "${pids[@]}"; do wait "$p"; done
 wait $rdma_puts || fail "PUTs by RDMA that hung"
 for ((w = 0; w < HTTP_PUTS; w++)); do
-	assert_eq "$(cat "$T/http.$w")" 200 "PUT over HTTP that hung"
+	assert_eq "$(<"$T/http.$w")" 200 "PUT over HTTP that hung"
 	curl -sS "$URL_S3/bkt/http$w" | cmp - "$T/body" || fail "bytes of http$w"
 done
 for ((w = 0; w < PUTS; w++)); do
 	curl -sS "$URL_S3/bkt/rdma$w" | cmp - "$T/body" || fail "bytes of rdma$w"
 done
 for ((w = 0; w < MANY; w++)); do
-	case $((w % 3)):$(cat "$T/many.$w") in 0:200 | 1:204 | 2:200 | ?:503) ;; *) fail "write $w was told $(cat "$T/many.$w")" ;; esac
+	case $((w % 3)):$(<"$T/many.$w") in 0:200 | 1:204 | 2:200 | ?:503) ;; *) fail "write $w was told $(<"$T/many.$w")" ;; esac
 done
 wait_for 60 nothing_is_held
 healthy() { [ "$(curl_admin /healthz | json status),$(curl_admin /healthz | json code)" = ok, ]; }
