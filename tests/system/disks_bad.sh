@@ -147,7 +147,7 @@ ACTS=('' --check-config)
 dd if="$T/log" of="$T/disk1/log" bs=64K conv=notrunc status=none
 # by a later version: another start does not help, and it is not taken for missing
 later() { # DISK
-	python3 - "$1" <<-'END'
+	/usr/bin/python3 - "$1" <<-'END'
 		import struct, sys
 		table = []
 		for n in range(256):

@@ -58,7 +58,7 @@ assert_eq "$(as "$READER" "$READER_SECRET" GET /bkt/a)" 200 "$(<answer)"
 assert_eq "$(as "$READER" "$READER_SECRET" PUT /bkt/b -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -d x)" 403
 says 0 new --prefix up/ --json -q
 [ ! -s err ] || fail "-q: $(<err)"
-eval "$(python3 -c 'import json; o = json.load(open("out")); print("UP=%(access_key)s UP_SECRET=%(secret_key)s UP_FILE=%(file)s; RELOADED=%(reloaded)s" % o)')"
+eval "$(/usr/bin/python3 -c 'import json; o = json.load(open("out")); print("UP=%(access_key)s UP_SECRET=%(secret_key)s UP_FILE=%(file)s; RELOADED=%(reloaded)s" % o)')"
 assert_eq "$RELOADED $UP_FILE" "True $K"
 assert_eq "$(as "$UP" "$UP_SECRET" PUT /bkt/up/b -H 'x-amz-content-sha256: UNSIGNED-PAYLOAD' -d x)" 200 "$(<answer)"
 assert_eq "$(as "$UP" "$UP_SECRET" GET /bkt/a)" 403
@@ -75,7 +75,7 @@ id() { printf '%s\0' "gantry secret id 1" "$1" | cat - <(printf %s "$2") | sha25
 grep -q "^$READER  $(id "$READER" "$READER_SECRET")  " out || fail "the id of the secret: $(<out)"
 for s in "$FIRST_SECRET" "$READER_SECRET" "$UP_SECRET"; do ! grep -qF "$s" out || fail "list shows a secret"; done
 says 0 list --json
-assert_eq "$(python3 -c 'import json; print([([g["bucket"] + "/" + g["prefix"] for g in o["grants"]], o["read_only"], o.get("expired"), o["comment"], o["secret_id"], o["made"][-1:], o["used_since"] <= o["last_used"] <= "2999") for o in map(json.loads, open("out")) if o["access_key"] == "'"$READER"'"])')" \
+assert_eq "$(/usr/bin/python3 -c 'import json; print([([g["bucket"] + "/" + g["prefix"] for g in o["grants"]], o["read_only"], o.get("expired"), o["comment"], o["secret_id"], o["made"][-1:], o["used_since"] <= o["last_used"] <= "2999") for o in map(json.loads, open("out")) if o["access_key"] == "'"$READER"'"])')" \
 	"[(['bkt/', 'other-*/'], True, False, 'the \"reader\"', '$(id "$READER" "$READER_SECRET")', 'Z', True)]"
 
 # ---- what an operator wrote into the file stays, byte for byte; an expired key is marked
@@ -112,7 +112,7 @@ says 0 $unseen
 # ---- rotate: a second secret with the same rights, while the first one is still good; the log and the list tell them apart
 cp "$K" unturned
 says 0 new --bucket bkt --read-only --max-objects 9 --comment 'to be turned' --json -q
-eval "$(python3 -c 'import json; o = json.load(open("out")); print("TURN=%(access_key)s ONE=%(secret_key)s ONE_ID=%(secret_id)s" % o)')"
+eval "$(/usr/bin/python3 -c 'import json; o = json.load(open("out")); print("TURN=%(access_key)s ONE=%(secret_key)s ONE_ID=%(secret_id)s" % o)')"
 says 0 rotate "$TURN"
 assert_eq "$(wc -l <out)" 2
 eval "$(<out)"
@@ -150,7 +150,7 @@ grep -q SignatureDoesNotMatch answer || fail "$(<answer)"
 assert_eq "$(as "$TURN" "$TWO" GET /bkt/a)" 200
 # The end comes: an answer as for every key that has expired, and the next rotate clears it away.
 says 0 rotate "$TURN" --until 1s --json
-THREE=$(python3 -c 'import json; o = json.load(open("out")); assert o["previous_secret_id"] == "'"$TWO_ID"'" and o["previous_until"].endswith("Z") and o["reloaded"], o; print(o["secret_key"])')
+THREE=$(/usr/bin/python3 -c 'import json; o = json.load(open("out")); assert o["previous_secret_id"] == "'"$TWO_ID"'" and o["previous_until"].endswith("Z") and o["reloaded"], o; print(o["secret_key"])')
 ended() { [ "$(as "$TURN" "$TWO" GET /bkt/a)" = 403 ]; }
 wait_for 60 ended
 grep -q 'InvalidAccessKeyId.*This secret of the access key has expired' answer || fail "$(<answer)"
@@ -223,7 +223,7 @@ error_has "systemctl reload gantryd"
 says 0 list
 assert_eq "$(grep -cE "^$FIRST .*; $M\$" out) $(grep -cE "^$UP .*; $M\$" out)" "1 1" "$(<out)"
 says 0 list --json
-assert_eq "$(python3 -c 'import json; print([o["last_used"] for o in map(json.loads, open("out")) if o["access_key"] == "AKOURS"])')" "[None]"
+assert_eq "$(/usr/bin/python3 -c 'import json; print([o["last_used"] for o in map(json.loads, open("out")) if o["access_key"] == "AKOURS"])')" "[None]"
 says 0 list --admin "http://$ADMIN"
 error_has "the last use of each secret is not known: 401"
 says 0 list --file elsewhere.yaml

@@ -75,7 +75,7 @@ END
 grep -q 'grants: .*"max_objects":5.* here, .*"max_objects":6.* on rights' out || fail "the grants: $(<out)"
 sed 's/\[{[^]]*}\]/G/g' out | diff want - || fail "the differences: $(<out)"
 says 1 --compare rights,less --json
-assert_eq "$(python3 -c 'import json; print([(o["host"], o["access_key"], o["secret_id"], o["differs"], o.get("there")) for o in map(json.loads, open("out"))][2:])')" \
+assert_eq "$(/usr/bin/python3 -c 'import json; print([(o["host"], o["access_key"], o["secret_id"], o["differs"], o.get("there")) for o in map(json.loads, open("out"))][2:])')" \
 	"[('rights', 'AKTWO', '$TWO', 'until', '2098-01-01T00:00:00Z'), ('less', 'AKONE', '$ONE', 'the key is not on', None)]"
 
 # A host that is away, one of before, one that says nothing, one without a file, a program that is not there: named, and the others are compared.

@@ -25,7 +25,7 @@ raw <<-END
 	expect status 200
 END
 /usr/bin/python3 - "$DAEMON_PID" "$T/payload" <<-'END' || fail "memory that would be dumped"
-	import re, sys
+	import array, os, re, sys
 	pid, payload = sys.argv[1], open(sys.argv[2], "rb").read()
 	maps, at = [], None
 	for line in open(f"/proc/{pid}/smaps"):
@@ -35,13 +35,26 @@ END
 	        maps.append(at)
 	    elif line.startswith("VmFlags:"):
 	        at[3] = "dd" in line.split()
-	mem = open(f"/proc/{pid}/mem", "rb", 0)
+	mem, pages, page = open(f"/proc/{pid}/mem", "rb", 0), open(f"/proc/{pid}/pagemap", "rb"), os.sysconf("SC_PAGESIZE")
+
+	def held(begin, end):
+	    """The parts of a mapping that are in memory or in swap: the others, three quarters, hold no bytes."""
+	    pages.seek(begin // page * 8)
+	    entries, first = array.array("Q", pages.read((end - begin) // page * 8)), None
+	    assert len(entries) == (end - begin) // page
+	    for at, entry in zip(range(begin, end, page), entries):
+	        if entry >> 62 and first is None:
+	            first = at
+	        elif not entry >> 62 and first is not None:
+	            yield first, at
+	            first = None
+	    if first is not None:
+	        yield first, end
+
 	want = {"secret": b"a-secret-that-is-nowhere-else", "other secret": b"another-secret-of-its-own",
 	        "session token": b"a-token-that-is-nowhere-else", "payload": payload[1000000:1000064]}
 	left_out = {k: 0 for k in want}
-	for begin, end, mode, dd in maps:
-	    if not mode.startswith("rw"):
-	        continue
+	for begin, end, dd in ((*part, dd) for begin, end, mode, dd in maps if mode.startswith("rw") for part in held(begin, end)):
 	    mem.seek(begin)
 	    data = bytearray()
 	    try:
