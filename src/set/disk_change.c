@@ -83,7 +83,7 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 	for (int i = 0; i < set_engines(s); i++) {
 		struct store_unit_info info;
 
-		disk_look(s, i, &info);
+		store_unit_info(set_engine(s, i), 0, &info);
 		total += info.size_bytes;
 	}
 	m->said[0] = 0;

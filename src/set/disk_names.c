@@ -20,19 +20,13 @@ disk_unit_of(const struct set *s, int engine)
 }
 
 void
-disk_look(const struct set *s, int engine, struct store_unit_info *ret_info)
-{
-	store_unit_info(set_engine(s, engine), 0, ret_info);
-}
-
-void
 disk_look_unit(const struct set *s, int unit, struct store_unit_info *ret_info)
 {
 	const struct set_member *m = set_unit(s, unit);
 
 	*ret_info = (struct store_unit_info){ .name = m->path };
 	if (m->engine != SET_NOWHERE)
-		disk_look(s, m->engine, ret_info);
+		store_unit_info(set_engine(s, m->engine), 0, ret_info);
 }
 
 void
@@ -44,7 +38,7 @@ disk_sizes(const struct set *s, uint64_t ret_size[STORE_DISKS_MAX])
 	for (int i = 0; i < set_engines(s); i++) {
 		if (!(set_all(s) >> i & 1))
 			continue;
-		disk_look(s, i, &info);
+		store_unit_info(set_engine(s, i), 0, &info);
 		ret_size[set_number(s, i)] = info.size_bytes;
 	}
 }
@@ -55,7 +49,7 @@ disk_used_bytes(const struct set *s, int engine)
 	struct store_unit_info info;
 	uint64_t stays;
 
-	disk_look(s, engine, &info);
+	store_unit_info(set_engine(s, engine), 0, &info);
 	stays = info.free_bytes + info.own_bytes;
 	return info.size_bytes - (stays < info.size_bytes ? stays : info.size_bytes);
 }
@@ -66,7 +60,7 @@ disk_engine_at(const struct set *s, const char *path)
 	struct store_unit_info info;
 
 	for (int i = 0; path[0] == '/' && i < set_engines(s); i++) {
-		disk_look(s, i, &info);
+		store_unit_info(set_engine(s, i), 0, &info);
 		if (info.name[0] && path_leads_same(info.name, path))
 			return i;
 	}

@@ -12,8 +12,6 @@
 /* Returns the number of the unit (the disk as operators see it) that an engine's disk is; -1: the engine's
  * disk is not a unit. */
 int disk_unit_of(const struct set *s, int engine);
-/* Reads the state of an engine's disk. */
-void disk_look(const struct set *s, int engine, struct store_unit_info *ret_info);
 /* Reads the state of a unit's disk; of a disk without an engine only its path is known. */
 void disk_look_unit(const struct set *s, int unit, struct store_unit_info *ret_info);
 /* Returns the sizes of the members that are present, in bytes, by number in the placement map. */

@@ -32,7 +32,7 @@ move_has_leftovers(const struct set *s)
 	bool has = false;
 
 	for (int i = 0; i < set_engines(s); i++) {
-		disk_look(s, i, &info);
+		store_unit_info(set_engine(s, i), 0, &info);
 		has |= store_unit_number(&info, "leftover_objects") ||
 		       store_unit_number(&info, "leftover_uploads");
 		/* If the map has no secondaries, all records of keys with two copies are foreign records. */
@@ -284,7 +284,7 @@ move_check_room(struct set *s, int engine, char *said, size_t len)
 
 		if (i == engine || !(set_all(s) >> i & 1))
 			continue;
-		disk_look(s, i, &info);
+		store_unit_info(set_engine(s, i), 0, &info);
 		if (come[set_number(s, i)] > info.free_bytes - info.free_bytes / 20)
 			r = refuse(said, len, -ENOSPC,
 				   "there is no room: disk %s would get %llu MiB and has %llu MiB left",

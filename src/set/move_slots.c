@@ -94,7 +94,7 @@ write_homes(struct mover *m, int from, int to)
 		return -EINTR;
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (slots_has(&m->slots, (unsigned)i))
-			table_move(next, i, set_number(s, to));
+			next->home[i] = (uint8_t)set_number(s, to);
 		if (slots_has(&m->slots, (unsigned)(STORE_SLOT_NR + i)))
 			move_change_pair(next, m->kind, i, set_number(s, to));
 		was[i] = (uint8_t)set_secondary_at(s, table_place((unsigned)i, true));

@@ -31,12 +31,6 @@ struct plan {
 	bool waits; /* true: a slot that is to move cannot move now */
 };
 
-static bool
-serves(const struct plan *p, int number)
-{
-	return number != TABLE_NO_DISK && table_has(p->serving, number);
-}
-
 /* Adds a slot to the group of slots that move together. Returns false if the slot does not fit into this
  * group. */
 static bool
@@ -44,7 +38,7 @@ add(struct plan *p, enum move_kind kind, int slot, int from, int to)
 {
 	unsigned place = (unsigned)(STORE_SLOT_NR + slot);
 
-	check(from != to && serves(p, to));
+	check(from != to && table_has(p->serving, to));
 	if (p->stuck && slots_has(p->stuck, place)) {
 		p->waits = true;
 		return false;
@@ -71,7 +65,7 @@ plan_heal(struct plan *p)
 		/* A slot without a secondary waits for another disk only if at least two disks remain. */
 		if (table_is_full(t, i) || (t->second[i] == TABLE_NO_DISK && stay < 2))
 			continue;
-		if (serves(p, t->first[i]) && serves(p, t->second[i]))
+		if (table_has(p->serving, t->first[i]) && table_has(p->serving, t->second[i]))
 			add(p, MOVE_SECOND, i, t->first[i], t->second[i]);
 		else
 			p->waits = true;
@@ -136,12 +130,12 @@ plan_drain(struct plan *p, const int *want, int *has)
 			pair |= (uint64_t)1 << second;
 		if (!(t->draining & pair))
 			continue;
-		if (table_has(t->draining, first) && table_is_full(t, i) && serves(p, second)) {
+		if (table_has(t->draining, first) && table_is_full(t, i) && table_has(p->serving, second)) {
 			add(p, MOVE_SWAP, i, first, second);
 			continue;
 		}
 		to = poorest(p, want, has, pair);
-		if (to < 0 || !serves(p, first)) {
+		if (to < 0 || !table_has(p->serving, first)) {
 			p->waits = true;
 			continue;
 		}
@@ -163,8 +157,8 @@ plan_fill(struct plan *p, const int *want, int *firsts, int *seconds)
 		int first = t->first[i], second = t->second[i];
 		int to = poorest(p, want, seconds, ~t->filling | (uint64_t)1 << first);
 
-		if (second == TABLE_NO_DISK || !table_is_full(t, i) || !serves(p, first) ||
-		    !serves(p, second))
+		if (second == TABLE_NO_DISK || !table_is_full(t, i) || !table_has(p->serving, first) ||
+		    !table_has(p->serving, second))
 			continue;
 		if (table_has(t->filling, second) && firsts[second] < want[second] &&
 		    firsts[first] > want[first]) {

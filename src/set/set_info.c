@@ -22,12 +22,6 @@ struct look {
 	bool heals;
 };
 
-static bool
-serves(const struct look *l, int number)
-{
-	return number != TABLE_NO_DISK && table_has(l->serving, number);
-}
-
 static struct store_use
 use_of(const struct set *s, int engine, int slot)
 {
@@ -42,7 +36,8 @@ static void
 look_at_slot(struct look *l, int slot)
 {
 	int first = l->t->first[slot], second = l->t->second[slot];
-	bool has_first = serves(l, first), has_second = serves(l, second) && table_is_full(l->t, slot);
+	bool has_first = table_has(l->serving, first),
+	     has_second = table_has(l->serving, second) && table_is_full(l->t, slot);
 	struct store_use there,
 		use = use_of(l->s, set_primary_at(l->s, (unsigned)(STORE_SLOT_NR + slot)), slot);
 
@@ -59,7 +54,7 @@ look_at_slot(struct look *l, int slot)
 		l->info->unreachable_slots++;
 		l->needed |= (uint64_t)1 << first;
 	}
-	if (!has_first || !serves(l, second))
+	if (!has_first || !table_has(l->serving, second))
 		return;
 	l->heals = true;
 	there = use_of(l->s, set_engine_of(l->s, second), slot);
@@ -77,7 +72,7 @@ look_at_unit(struct look *l, int unit)
 		return;
 	if (table_has(l->needed, number))
 		l->info->needed |= (uint64_t)1 << unit;
-	if (!table_has(l->named, number) || serves(l, number))
+	if (!table_has(l->named, number) || table_has(l->serving, number))
 		return;
 	l->info->away |= (uint64_t)1 << unit;
 	away = set_away_ns(s, number);

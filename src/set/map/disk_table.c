@@ -94,7 +94,7 @@ table_lose(struct disk_table *t, uint64_t present)
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		uint8_t first = t->first[i], second = t->second[i];
 		bool has_first = table_has(present, first);
-		bool has_second = second != TABLE_NO_DISK && table_has(present, second);
+		bool has_second = table_has(present, second);
 		bool may_lead = table_is_full(t, i) || (has_second && !RULE_FULL_ONLY);
 
 		if (!may_lead || (has_first == has_second && (has_first || RULE_BOTH_AWAY_KEEP_FULL)))
@@ -271,12 +271,6 @@ table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX
 			ret_home[i] = (uint8_t)to;
 		}
 	}
-}
-
-void
-table_move(struct disk_table *t, int slot, int disk)
-{
-	t->home[slot] = (uint8_t)disk;
 }
 
 int

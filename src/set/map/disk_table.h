@@ -80,10 +80,11 @@ slots_add(struct store_slots *s, unsigned place)
 	s->bit[place / 64] |= (uint64_t)1 << place % 64;
 }
 
+/* Returns true if a disk is in a bitmap; TABLE_NO_DISK is in none. */
 static inline bool
 table_has(uint64_t bitmap, int disk)
 {
-	return bitmap >> disk & 1;
+	return disk != TABLE_NO_DISK && bitmap >> disk & 1;
 }
 
 /* Makes the map of a new store of nr disks with the given UUIDs. The number of slots of a disk is in
@@ -138,8 +139,6 @@ table_gives_up(const struct disk_table *t)
  */
 void table_plan(const struct disk_table *t, const uint64_t size_bytes[STORE_DISKS_MAX],
 		uint8_t ret_home[STORE_SLOT_NR]);
-/* Assigns a slot of keys with one copy to another member. */
-void table_move(struct disk_table *t, int slot, int disk);
 /* Returns the number of slots of keys with one copy on a disk. */
 int table_count(const struct disk_table *t, int disk);
 /* Returns true if the drain of a disk is complete: the disk is draining and still a member, and the map
