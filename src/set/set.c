@@ -178,12 +178,6 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 
 /* ---- ports, in addition to ports.c ---- */
 
-static bool
-set_share(struct store_port *sp, uint32_t shard)
-{
-	return store_share(port_engine(set_port(sp), 0), shard);
-}
-
 /* Returns the lane of a key: the index of the key's engine; -1: the set has one engine, or the disk is
  * missing. -EROFS: a change (`changes`) would be refused, because the disk has failed. A change of a key with
  * two copies is never refused here, because another disk may accept it. */
@@ -301,18 +295,7 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 
 /* ---- the table ---- */
 
-/*
- * store.c passes operations on open objects and PUTs directly to the engine, except for keys with two copies.
- */
-static void
-set_disks_info(const struct store *st, struct store_move_info *ret_move, struct store_copies_info *ret_copies)
-{
-	if (ret_move)
-		set_move_info(st, ret_move);
-	if (ret_copies)
-		set_copies_info(st, ret_copies);
-}
-
+/* store.c passes operations on open objects and PUTs directly to the engine, except for keys with two copies. */
 const struct store_ops store_set_ops = {
 	.name = "set",
 	.task = set_task,
@@ -320,7 +303,6 @@ const struct store_ops store_set_ops = {
 	.start = set_start,
 	.fsck = set_fsck,
 	.stop = set_stop,
-	.share = set_share,
 	.lane = set_lane,
 	.attach = set_attach,
 	.detach = set_detach,
@@ -341,7 +323,8 @@ const struct store_ops store_set_ops = {
 	.snapshot = set_snapshot,
 	.reread = set_reread,
 	.change_disks = set_change_disks,
-	.disks_info = set_disks_info,
+	.move_info = set_move_info,
+	.copies_info = set_copies_info,
 	.background = set_background,
 	.unit_info = set_unit_info,
 };

@@ -444,12 +444,11 @@ struct store_ops {
 	 * STORE_ANSWERS. NULL: the back end always answers, or the units of the back end report problems, and
 	 * no other process can replace this process. */
 	enum store_answer (*answers)(const struct store *st, char *why, size_t len);
-	/* Implements store_change_disks() and store_set_move_rate(). NULL: the disks are fixed; disks_info()
-	 * is NULL, too. */
+	/* Implements store_change_disks() and store_set_move_rate(). NULL: the disks are fixed; move_info() and
+	 * copies_info() are NULL, too. */
 	int (*change_disks)(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
-	/* Implements store_move_info() and store_copies_info(); each result may be NULL. */
-	void (*disks_info)(const struct store *st, struct store_move_info *ret_move,
-			   struct store_copies_info *ret_copies);
+	void (*move_info)(const struct store *st, struct store_move_info *ret_info);
+	void (*copies_info)(const struct store *st, struct store_copies_info *ret_info);
 	/* Implements store_background(). NULL: the back end has no background work. */
 	const char *(*background)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);

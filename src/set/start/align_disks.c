@@ -110,15 +110,11 @@ drop_leftovers(struct start *s)
 	return e < 0 ? start_refuse(s, e, "cannot remove the remains of a move: %s", strerror(-e)) : 0;
 }
 
-int
-start_align_all(struct start *s)
+/* Handles the error e of a write. Disks that failed count as missing from now on. Returns the result of
+ * start_drop_failed(). */
+static int
+drop_failed(struct start *s, int e)
 {
-	int e = align_buckets(s), failed;
-
-	if (e == 0 && s->forgotten)
-		e = drop_leftovers(s);
-	if (e == 0)
-		return 0;
 	for (int i = 0; i < s->nr; i++) {
 		struct disk *d = &s->disk[i];
 
@@ -127,7 +123,17 @@ start_align_all(struct start *s)
 		d->error = s->ops->has_failed(d->st) ? e : 0;
 		snprintf(d->err, sizeof d->err, "%s: it failed while the start wrote to it", start_path(d));
 	}
-	failed = start_drop_failed(s);
+	return start_drop_failed(s);
+}
+
+int
+start_align_all(struct start *s)
+{
+	int e = align_buckets(s), failed;
+
+	if (e == 0 && s->forgotten)
+		e = drop_leftovers(s);
+	failed = e < 0 ? drop_failed(s, e) : 0;
 	return failed ? failed : e;
 }
 
@@ -145,28 +151,6 @@ align_pair(struct start *s, struct aligner *a, struct disk *first, struct disk *
 			     store_user_port(user, !i));
 	store_user_free(user);
 	return e;
-}
-
-/* Handles an error of the alignment. A disk that failed counts as missing from now on, and the start begins
- * again. */
-static int
-pair_failed(struct start *s, struct disk *first, struct disk *second, int e)
-{
-	struct disk *both[2] = { first, second };
-
-	for (int i = 0; i < s->nr; i++)
-		s->disk[i].error = 0;
-	for (int i = 0; i < 2; i++) {
-		if (!s->ops->has_failed(both[i]->st))
-			continue;
-		both[i]->error = -EIO;
-		snprintf(both[i]->err, sizeof both[i]->err, "%s: it failed while the start wrote to it",
-			 start_path(both[i]));
-	}
-	return both[0]->error || both[1]->error
-		       ? start_drop_failed(s)
-		       : start_refuse(s, e, "%s, %s: their copies cannot be made equal: %s",
-				      start_path(first), start_path(second), strerror(-e));
 }
 
 static bool
@@ -208,13 +192,15 @@ int
 start_align_copies(struct start *s)
 {
 	struct aligner *a;
-	int e = 0;
+	int e = 0, failed;
 
 	if (!RULE_ALIGN_START || s->forgotten)
 		return 0;
 	a = calloc(1, sizeof *a);
-	if (!a)
+	if (!a || !store_buf_make(&a->buf, BUF_LARGE_BYTES)) {
+		free(a);
 		return -ENOMEM;
+	}
 	for (int i = 0; e == 0 && i < s->nr; i++) {
 		for (int j = 0; e == 0 && j < s->nr; j++) {
 			struct disk *first = &s->disk[i], *second = &s->disk[j];
@@ -222,13 +208,13 @@ start_align_copies(struct start *s)
 			if (i == j || !first->st || !second->st ||
 			    !slots_of_pair(s, first, second, &a->slots))
 				continue;
-			if (!store_buf_make(&a->buf, BUF_LARGE_BYTES)) {
-				e = -ENOMEM;
-				break;
-			}
 			e = align_pair(s, a, first, second);
-			if (e < 0)
-				e = pair_failed(s, first, second, e);
+			failed = e < 0 ? drop_failed(s, e) : 0;
+			if (failed)
+				e = failed;
+			else if (e < 0)
+				start_refuse(s, e, "%s, %s: their copies cannot be made equal: %s",
+					     start_path(first), start_path(second), strerror(-e));
 		}
 	}
 	if (e == 0)
