@@ -443,43 +443,32 @@ quota_pend(struct quota_book *book, int counter, struct quota_row *row, const st
 	note_pending(book, counter, row);
 }
 
-/* Returns the bytes of the documents; all counters have the same number, except during a change. */
-int64_t
+/* All counters have the same bytes, except during a change. */
+struct quota_docs
 quota_docs_of(const struct quota_book *book, const struct quota_row *row)
 {
-	int64_t most = 0;
-
-	for (int i = 0; i < book->counter_nr; i++)
-		most = row->part[i].doc_bytes > most ? row->part[i].doc_bytes : most;
-	return most;
-}
-
-int64_t
-quota_docs_ahead(const struct quota_book *book, const struct quota_row *row)
-{
-	int64_t most = 0;
+	int64_t most = 0, later = 0;
 
 	for (int i = 0; i < book->counter_nr; i++) {
-		int64_t bytes = row->part[i].doc_bytes + row->part[i].pend_docs;
+		int64_t bytes = row->part[i].doc_bytes, then = bytes + row->part[i].pend_docs;
 
 		most = bytes > most ? bytes : most;
+		later = then > later ? then : later;
 	}
-	most -= quota_docs_of(book, row);
-	return most > 0 ? most : 0;
+	return (struct quota_docs){ most, later > most ? later - most : 0 };
 }
 
 static void
 change_docs(struct quota_book *book, struct quota_row *row, int counter, int64_t more, int64_t pend_more)
 {
-	int64_t was = quota_docs_of(book, row), ahead = quota_docs_ahead(book, row);
+	struct quota_docs was = quota_docs_of(book, row), is;
 
 	row->part[counter].doc_bytes += more;
 	row->part[counter].pend_docs += pend_more;
-	more = quota_docs_of(book, row) - was;
-	ahead = quota_docs_ahead(book, row) - ahead;
+	is = quota_docs_of(book, row);
 	for (int i = 0; i < row->rule_nr; i++) {
-		book->rules[row->rule[i]].doc_bytes += more;
-		book->rules[row->rule[i]].sums.pend.bytes += ahead;
+		book->rules[row->rule[i]].doc_bytes += is.bytes - was.bytes;
+		book->rules[row->rule[i]].sums.pend.bytes += is.ahead - was.ahead;
 	}
 }
 
@@ -565,7 +554,8 @@ int
 quota_judge_docs(struct quota_book *book, int counter, struct quota_row *row, int64_t doc_bytes,
 		 int64_t *ret_more)
 {
-	int64_t now = quota_docs_of(book, row) + quota_docs_ahead(book, row);
+	const struct quota_docs docs = quota_docs_of(book, row);
+	int64_t now = docs.bytes + docs.ahead;
 	const struct quota_growth g = { .more.bytes = doc_bytes > now ? doc_bytes - now : 0 };
 
 	*ret_more = g.more.bytes;

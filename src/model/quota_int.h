@@ -87,11 +87,12 @@ void quota_row_add(struct quota_book *book, int counter, struct quota_row *row,
 struct quota_sums quota_sums_of(const struct quota_book *book, int counter, const struct quota_row *row);
 /* Returns the sums of the buckets of a pattern: the buckets count as objects, and their documents as bytes. */
 struct quota_sums quota_sums_of_rule(const struct quota_rule *r);
-/* Returns the bytes of a bucket's documents. */
-int64_t quota_docs_of(const struct quota_book *book, const struct quota_row *row);
-/* Returns the growth, in bytes, of a bucket's documents by unpublished changes. Every engine stores the documents; of
+/* The bytes of a bucket's documents, and their growth by unpublished changes. Every engine stores the documents; of
  * several sizes the largest one counts. */
-int64_t quota_docs_ahead(const struct quota_book *book, const struct quota_row *row);
+struct quota_docs {
+	int64_t bytes, ahead;
+};
+struct quota_docs quota_docs_of(const struct quota_book *book, const struct quota_row *row);
 
 /* A growth of the usage that is compared with limits. */
 struct quota_growth {

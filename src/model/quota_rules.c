@@ -213,14 +213,15 @@ fill_rules(struct quota_book *book, struct quota_rule *rules, int nr)
 	for (size_t s = 0; s < book->slot_nr; s++) {
 		for (const struct quota_row *row = book->slots[s]; row; row = row->next) {
 			struct quota_sums sums = quota_sums_of(book, QUOTA_ANY, row);
+			struct quota_docs docs = quota_docs_of(book, row);
 
-			sums.pend.bytes += quota_docs_ahead(book, row);
+			sums.pend.bytes += docs.ahead;
 			for (int i = 0; i < row->rule_nr; i++) {
 				struct quota_rule *r = &rules[row->rule[i]];
 
 				quota_sums_add(&r->sums, &sums);
 				r->buckets++;
-				r->doc_bytes += quota_docs_of(book, row) + row->plan_bytes;
+				r->doc_bytes += docs.bytes + row->plan_bytes;
 			}
 		}
 	}
