@@ -284,14 +284,21 @@ store_write_cancel(struct store_port *p, struct store_write *w)
 	return p->ops->write_cancel && p->ops->write_cancel(p, w);
 }
 
+static int
+put_init(struct store_port *p, struct store_put *put, const struct store_put_spec *spec)
+{
+	int r = key_check(&spec->key);
+
+	put->is_started = false;
+	return r < 0 ? r : p->ops->put_init(p, put, spec);
+}
+
 int
 store_put_init(struct store_port *p, struct store_put *put, const struct store_key *k, uint64_t size_bytes)
 {
 	const struct store_put_spec spec = { .key = *k, .size_bytes = size_bytes };
-	int r = key_check(k);
 
-	put->is_started = false;
-	return r < 0 ? r : p->ops->put_init(p, put, &spec);
+	return put_init(p, put, &spec);
 }
 
 int
@@ -382,12 +389,9 @@ store_put_init_part(struct store_port *p, struct store_put *put, const struct st
 	const struct store_put_spec spec = {
 		.key = *k, .upload_id = id, .part_number = number, .size_bytes = size_bytes
 	};
-	int r = key_check(k);
 
 	put->is_started = false;
-	if (r == 0 && (number < 1 || number > STORE_PART_NR_MAX))
-		r = -EINVAL;
-	return r < 0 ? r : p->ops->put_init(p, put, &spec);
+	return number < 1 || number > STORE_PART_NR_MAX ? -EINVAL : put_init(p, put, &spec);
 }
 
 int
@@ -424,20 +428,28 @@ store_obj_part_at(struct store_obj *obj, uint32_t index, struct store_part *ret_
 
 /* ---- buckets ---- */
 
+/* Makes a change of a bucket. c: the change without the name. */
+static int
+change_bucket(struct store_port *p, const char *name, size_t len, struct store_change c, struct store_op *op)
+{
+	int r = bucket_check(name, len);
+
+	c.key = (struct store_key){ .bucket = name, .bucket_len = (uint16_t)len };
+	return r < 0 ? r : p->ops->apply(p, &c, op);
+}
+
 int
 store_bucket_create_as(struct store_port *p, const char *name, size_t len,
 		       const struct store_bucket_spec *spec, struct store_del *op)
 {
 	const struct store_change c = { .act = ACT_CREATE_BUCKET,
-					.key = { .bucket = name, .bucket_len = (uint16_t)len },
 					.copies = spec->copies,
 					.attrs = spec->attrs,
 					.attrs_len = spec->attrs_len };
-	int r = bucket_check(name, len);
 
-	if (r == 0 && (spec->copies > STORE_COPIES_MAX || spec->attrs_len > STORE_BUCKET_ATTRS_MAX))
-		r = -EINVAL;
-	return r < 0 ? r : p->ops->apply(p, &c, &op->op);
+	if (spec->copies > STORE_COPIES_MAX || spec->attrs_len > STORE_BUCKET_ATTRS_MAX)
+		return -EINVAL;
+	return change_bucket(p, name, len, c, &op->op);
 }
 
 int
@@ -451,11 +463,7 @@ store_bucket_create(struct store_port *p, const char *name, size_t len, unsigned
 int
 store_bucket_delete(struct store_port *p, const char *name, size_t len, struct store_del *op)
 {
-	const struct store_change c = { .act = ACT_DELETE_BUCKET,
-					.key = { .bucket = name, .bucket_len = (uint16_t)len } };
-	int r = bucket_check(name, len);
-
-	return r < 0 ? r : p->ops->apply(p, &c, &op->op);
+	return change_bucket(p, name, len, (struct store_change){ .act = ACT_DELETE_BUCKET }, &op->op);
 }
 
 static int
@@ -492,28 +500,20 @@ int
 store_bucket_set_attrs(struct store_port *p, const char *name, size_t len, uint64_t version,
 		       const void *attrs, uint32_t attrs_len, struct store_bucket_set *op)
 {
-	const struct store_change c = { .act = ACT_SET_BUCKET_ATTRS,
-					.key = { .bucket = name, .bucket_len = (uint16_t)len },
-					.version = version,
-					.attrs = attrs,
-					.attrs_len = attrs_len };
-	int r = bucket_check(name, len);
+	const struct store_change c = {
+		.act = ACT_SET_BUCKET_ATTRS, .version = version, .attrs = attrs, .attrs_len = attrs_len
+	};
 
-	if (r == 0 && attrs_len > STORE_BUCKET_ATTRS_MAX)
-		r = -EINVAL;
-	return r < 0 ? r : p->ops->apply(p, &c, &op->op);
+	return attrs_len > STORE_BUCKET_ATTRS_MAX ? -EINVAL : change_bucket(p, name, len, c, &op->op);
 }
 
 int
 store_bucket_set_quota(struct store_port *p, const char *name, size_t len, const struct store_use *max,
 		       struct store_bucket_set *op)
 {
-	const struct store_change c = { .act = ACT_SET_QUOTA,
-					.key = { .bucket = name, .bucket_len = (uint16_t)len },
-					.max = max };
-	int r = bucket_check(name, len);
+	const struct store_change c = { .act = ACT_SET_QUOTA, .max = max };
 
-	return r < 0 ? r : p->ops->apply(p, &c, &op->op);
+	return change_bucket(p, name, len, c, &op->op);
 }
 
 int
