@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/replace.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -128,32 +129,25 @@ health_keep(struct admin_health *h, const char *path)
 	return r;
 }
 
-/* Writes the file under another name first, so that a power cut leaves the old or the new one.  Called with the lock held. */
+/* Called with the lock held. */
 static int
 write_mutes(const struct admin_health *h)
 {
-	char *tmp;
-	int r = 0;
+	char *text = NULL;
+	size_t len = 0;
+	int r = -ENOMEM;
 	FILE *f;
 
 	if (!h->path)
 		return -ENODEV;
-	if (asprintf(&tmp, "%s.tmp", h->path) < 0)
-		return -ENOMEM;
-	f = fopen(tmp, "we");
-	if (!f)
-		r = -errno;
+	f = open_memstream(&text, &len);
 	for (int i = 0; f && i < REASON_NR; i++) {
 		if (h->muted_until_s[i] > now_s())
 			fprintf(f, "%s %llu\n", rows[i].code, (unsigned long long)h->muted_until_s[i]);
 	}
-	if (f && (fflush(f) != 0 || fsync(fileno(f)) < 0))
-		r = -errno;
-	if (f && fclose(f) != 0 && r == 0)
-		r = -errno;
-	if (r == 0 && rename(tmp, h->path) < 0)
-		r = -errno;
-	free(tmp);
+	if (f && fclose(f) == 0)
+		r = replace_file(h->path, text, len);
+	free(text);
 	return r;
 }
 

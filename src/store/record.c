@@ -3,10 +3,10 @@
 #include "store/record.h"
 
 #include "base/refuse.h"
+#include "base/replace.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,61 +48,20 @@ record_read(const char *file, struct store_record *ret_record, char *err, size_t
 	return e;
 }
 
-/* Flushes the directory of a file, in which its name is. */
-static int
-flush_dir(const char *file)
-{
-	char dir[PATH_MAX];
-	const char *slash = strrchr(file, '/');
-	int fd, e;
-
-	snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - file) + 1 : 1, slash ? file : ".");
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	e = fsync(fd) < 0 ? -errno : 0;
-	close(fd);
-	return e;
-}
-
 int
 record_write(const char *file, const struct store_record *record, const char *about, char *err,
 	     size_t err_len)
 {
-	char tmp[PATH_MAX];
-	int e = 0, fd = -1, n = snprintf(tmp, sizeof tmp, "%s.%d.new", file, (int)getpid());
-	FILE *f = NULL;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *f = open_memstream(&text, &len);
+	int e = -ENOMEM;
 
-	if (n < 0 || (size_t)n >= sizeof tmp)
-		e = -ENAMETOOLONG;
-	/* A process of this number that died may have left one. */
-	if (e == 0 && unlink(tmp) < 0 && errno != ENOENT)
-		e = -errno;
-	if (e == 0)
-		fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (e == 0 && fd < 0)
-		e = -errno;
-	if (e == 0)
-		f = fdopen(fd, "w");
 	if (f) {
 		record_print(record, about, f);
-		e = fflush(f) != 0 || ferror(f) ? -EIO : 0;
-		if (e < 0 && errno)
-			e = -errno;
-		if (e == 0 && fsync(fd) < 0)
-			e = -errno;
-		fclose(f);
-		if (e == 0 && rename(tmp, file) < 0)
-			e = -errno;
-		if (e < 0)
-			unlink(tmp);
-		else
-			e = flush_dir(file);
-	} else if (e == 0) {
-		e = -ENOMEM;
-		close(fd);
-		unlink(tmp);
+		e = fclose(f) == 0 ? replace_file(file, text, len) : -ENOMEM;
 	}
+	free(text);
 	return e < 0 ? refuse(err, err_len, e, "%s: cannot write the record of the store: %s", file,
 			      strerror(-e))
 		     : 0;

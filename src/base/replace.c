@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replaces a file as a whole; see replace.h. */
+#include "base/replace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Flushes the directory of a file, in which its name is. */
+static int
+flush_dir(const char *file)
+{
+	char dir[PATH_MAX];
+	const char *slash = strrchr(file, '/');
+	int fd, e;
+
+	snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - file) + 1 : 1, slash ? file : ".");
+	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	e = fsync(fd) < 0 ? -errno : 0;
+	close(fd);
+	return e;
+}
+
+static int
+write_all(int fd, const char *text, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, text, len);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		text += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+int
+replace_file(const char *file, const char *text, size_t len)
+{
+	char tmp[PATH_MAX];
+	int fd, e, n = snprintf(tmp, sizeof tmp, "%s.%d.new", file, (int)getpid());
+
+	if (n < 0 || (size_t)n >= sizeof tmp)
+		return -ENAMETOOLONG;
+	/* A process of this number that died may have left one. */
+	if (unlink(tmp) < 0 && errno != ENOENT)
+		return -errno;
+	fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return -errno;
+	e = write_all(fd, text, len);
+	if (e == 0 && fsync(fd) < 0)
+		e = -errno;
+	close(fd);
+	if (e == 0 && rename(tmp, file) < 0)
+		e = -errno;
+	if (e == 0)
+		return flush_dir(file);
+	unlink(tmp);
+	return e;
+}
