@@ -170,7 +170,7 @@ run(int side, bool is_put, int qd, uint64_t for_ns, uint64_t ops)
 
 	/* Whoever waits for all ports to be between two turns does not wait for the other. */
 	if (b.side[!side].p)
-		store_sleep(b.side[!side].p);
+		store_turn(b.side[!side].p, TURN_SLEEPS);
 	b.p = &b.side[side];
 	b.is_put = is_put;
 	b.stopping = false;
@@ -184,7 +184,7 @@ run(int side, bool is_put, int qd, uint64_t for_ns, uint64_t ops)
 		b.stopping = ops ? b.done + (unsigned)qd > ops : clock_ns() - begun > for_ns;
 	}
 	if (b.side[!side].p)
-		store_wake(b.side[!side].p);
+		store_turn(b.side[!side].p, TURN_WAKES);
 	return per_second(b.done * b.size, clock_ns() - begun);
 }
 

@@ -135,7 +135,7 @@ walk(uint64_t for_ns)
 			bench_die("list: %s", strerror(r < 0 ? -r : -ls.op.result));
 		while (r == 0 && b.busy)
 			port_turn(&b.port);
-		store_quiesce(b.port.p);
+		store_turn(b.port.p, TURN_QUIESCENT);
 		if (!ls.more)
 			b.last_len = 0;
 	} while (ls.more || clock_ns() - begin < for_ns);

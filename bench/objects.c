@@ -243,7 +243,7 @@ look_up(struct step *s)
 			bench_die("%s is not there", text);
 		store_close(b.port.p, &obj);
 		if (s->lookups % 64 == 0)
-			store_quiesce(b.port.p);
+			store_turn(b.port.p, TURN_QUIESCENT);
 	}
 	s->lookup_cpu_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 }
@@ -291,7 +291,7 @@ list_all(struct step *s)
 		if (ls.op.result < 0)
 			bench_die("list: %s", strerror(-ls.op.result));
 		s->listed += (uint64_t)ls.op.result;
-		store_quiesce(b.port.p);
+		store_turn(b.port.p, TURN_QUIESCENT);
 	} while (ls.more && s->listed < LISTED_MAX);
 	s->list_cpu_ns = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 }

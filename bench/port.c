@@ -30,16 +30,16 @@ port_turn(struct port *p)
 	if (wait && !mailbox_sleep(&p->mb))
 		wait = 0;
 	if (wait)
-		store_sleep(p->p);
+		store_turn(p->p, TURN_SLEEPS);
 	if (ring_turn(p->ring, wait) < 0)
 		bench_die("the ring is broken");
 	if (wait) {
 		mailbox_wake(&p->mb);
-		store_wake(p->p);
+		store_turn(p->p, TURN_WAKES);
 	}
 	mailbox_run(&p->mb, 0);
 	timers_run(&p->timers, clock_ns());
-	store_quiesce(p->p);
+	store_turn(p->p, TURN_QUIESCENT);
 }
 
 static void

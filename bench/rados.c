@@ -80,13 +80,13 @@ turn(void)
 	if (mailbox_sleep(&b.mb)) {
 		struct pollfd p = { .fd = b.mb.efd, .events = POLLIN };
 
-		store_sleep(b.p);
+		store_turn(b.p, TURN_SLEEPS);
 		poll(&p, 1, 10);
-		store_wake(b.p);
+		store_turn(b.p, TURN_WAKES);
 	}
 	mailbox_wake(&b.mb);
 	mailbox_run(&b.mb, 0);
-	store_quiesce(b.p);
+	store_turn(b.p, TURN_QUIESCENT);
 }
 
 /* ---- ours ---- */

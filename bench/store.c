@@ -102,18 +102,18 @@ turn(void)
 	if (wait && !mailbox_sleep(&b.mb))
 		wait = 0;
 	if (wait)
-		store_sleep(b.p);
+		store_turn(b.p, TURN_SLEEPS);
 	if (ring_turn(b.ring, wait) < 0)
 		bench_die("the ring is broken");
 	if (wait) {
 		mailbox_wake(&b.mb);
-		store_wake(b.p);
+		store_turn(b.p, TURN_WAKES);
 	}
 	mailbox_run(&b.mb, 0);
 	timers_run(&b.timers, clock_ns());
-	store_quiesce(b.p);
+	store_turn(b.p, TURN_QUIESCENT);
 	if (b.other)
-		store_quiesce(b.other->p);
+		store_turn(b.other->p, TURN_QUIESCENT);
 }
 
 static int busy;

@@ -175,7 +175,7 @@ wait_for_work(struct core *c, uint64_t now)
 		n = ring_turn(c->ring, 0);
 	} else {
 		if (c->port)
-			store_sleep(c->port);
+			store_turn(c->port, TURN_SLEEPS);
 		atomic_store_explicit(&c->pub.asleep, true, memory_order_relaxed);
 		n = ring_wait(c->ring, wait);
 		/* Awake before the first done(): one that hangs is a core that hangs, and one that reads the
@@ -184,7 +184,7 @@ wait_for_work(struct core *c, uint64_t now)
 		atomic_store_explicit(&c->pub.asleep, false, memory_order_release);
 		mailbox_wake(&c->mb);
 		if (c->port)
-			store_wake(c->port);
+			store_turn(c->port, TURN_WAKES);
 		if (n == 0)
 			n = ring_turn(c->ring, 0);
 	}
@@ -216,7 +216,7 @@ turn(struct core *c)
 	if (n || more)
 		c->progress_ns = now;
 	if (c->port)
-		store_quiesce(c->port);
+		store_turn(c->port, TURN_QUIESCENT);
 	core_publish(c);
 }
 
@@ -506,7 +506,7 @@ end_parts(struct core *c)
 		check(ring_turn(c->ring, NS_PER_MS) >= 0);
 		mailbox_run(&c->mb, 0);
 		timers_run(&c->timers, clock_ns());
-		store_quiesce(c->port);
+		store_turn(c->port, TURN_QUIESCENT);
 	}
 	c->port = NULL;
 	scrub_free(c->scrub);

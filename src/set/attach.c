@@ -54,10 +54,9 @@ set_turn(struct store_port *sp, enum store_turn turn)
 	struct set_port *p = set_port(sp);
 
 	for (int i = 0; i < p->nr; i++) {
-		struct store_port *e = port_engine(p, i);
-
-		if (e && e->ops->turn)
-			e->ops->turn(e, turn);
+		/* A port that is being detached has left some engines. */
+		if (port_engine(p, i))
+			store_turn(port_engine(p, i), turn);
 	}
 }
 

@@ -353,9 +353,6 @@ struct store_look {
 	struct store_put_args *ret_args;
 };
 
-/* The state that a port's thread reports to the back end. */
-enum store_turn { TURN_QUIESCENT, TURN_SLEEPS, TURN_WAKES };
-
 /* The tasks on a store that is not started. */
 enum store_task { TASK_CHECK_CONF, TASK_LOOK, TASK_UPGRADE, TASK_FORGET };
 
@@ -379,8 +376,7 @@ struct store_ops {
 	int (*attach)(struct store *st, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		      struct store_port **ret_port);
 	bool (*detach)(struct store_port *p);
-	/* Implements store_quiesce(), store_sleep() and store_wake(). NULL: the back end does not need these
-	 * calls. */
+	/* NULL: the back end does not need these calls. */
 	void (*turn)(struct store_port *p, enum store_turn turn);
 	/* Implements store_lane(). NULL: the back end has no lanes. */
 	int (*lane)(struct store_port *p, const struct store_key *k, bool changes);

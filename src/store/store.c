@@ -132,24 +132,10 @@ store_detach(struct store_port *p)
 }
 
 void
-store_quiesce(struct store_port *p)
+store_turn(struct store_port *p, enum store_turn turn)
 {
 	if (p->ops->turn)
-		p->ops->turn(p, TURN_QUIESCENT);
-}
-
-void
-store_sleep(struct store_port *p)
-{
-	if (p->ops->turn)
-		p->ops->turn(p, TURN_SLEEPS);
-}
-
-void
-store_wake(struct store_port *p)
-{
-	if (p->ops->turn)
-		p->ops->turn(p, TURN_WAKES);
+		p->ops->turn(p, turn);
 }
 
 void

@@ -157,12 +157,14 @@ int store_attach(struct store *st, struct ring *ring, struct mailbox *mb, struct
  * the caller runs its event loop and calls again. */
 bool store_detach(struct store_port *p);
 
-/* Declares that this thread holds no pointer into the store. Called once per turn of the event loop. */
-void store_quiesce(struct store_port *p);
-/* Declares that the thread is about to wait. Until store_wake() the thread must not access the store. */
-void store_sleep(struct store_port *p);
-/* Declares that the thread has stopped waiting. */
-void store_wake(struct store_port *p);
+/* The state of a port's thread. */
+enum store_turn {
+	TURN_QUIESCENT, /* holds no pointer into the store */
+	TURN_SLEEPS,    /* is about to wait: until TURN_WAKES the thread does not access the store */
+	TURN_WAKES,     /* has stopped waiting */
+};
+/* Reports the state of the thread. TURN_QUIESCENT is reported once per turn of the event loop. */
+void store_turn(struct store_port *p, enum store_turn turn);
 
 /*
  * A lender of additional buffers, for a back end that reads data before the request asks for the data

@@ -38,7 +38,7 @@ store_user_turn(struct store_user *u)
 	timers_run(&u->timers, clock_ns());
 	for (int i = 0; i < u->nr; i++) {
 		if (u->port[i])
-			store_quiesce(u->port[i]);
+			store_turn(u->port[i], TURN_QUIESCENT);
 	}
 }
 

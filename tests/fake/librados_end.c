@@ -25,7 +25,7 @@ turn(struct diff_end *e)
 		fake_rados_turn_helpers();
 	for (int i = 0; i < GATEWAYS; i++) {
 		if (gateways[i].port)
-			store_quiesce(gateways[i].port);
+			store_turn(gateways[i].port, TURN_QUIESCENT);
 	}
 }
 

@@ -16,7 +16,7 @@ struct contract {
 	 * registered them. */
 	struct bufpool *bufs;
 	/* One turn of the loop: runs what has come (mailbox, ring, timers), waits a little if nothing has,
-	 * store_quiesce(). */
+	 * store_turn(). */
 	void (*turn)(struct contract *c);
 	/* Whether an operation that was started on `port` may be done by p; NULL: by `port` alone. */
 	bool (*is_ours)(const struct contract *c, const struct store_port *p);

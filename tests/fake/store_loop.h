@@ -21,13 +21,13 @@ port_turn(struct mailbox *mb, struct store_port *port)
 	if (mailbox_sleep(mb)) {
 		struct pollfd p = { .fd = mb->efd, .events = POLLIN };
 
-		store_sleep(port);
+		store_turn(port, TURN_SLEEPS);
 		poll(&p, 1, 1);
-		store_wake(port);
+		store_turn(port, TURN_WAKES);
 	}
 	mailbox_wake(mb);
 	mailbox_run(mb, 0);
-	store_quiesce(port);
+	store_turn(port, TURN_QUIESCENT);
 }
 
 static inline void

@@ -132,7 +132,7 @@ client_port(struct client *c)
 	struct sim_port *sp = &ports[c->port];
 
 	if (sp->asleep)
-		store_wake(sp->p);
+		store_turn(sp->p, TURN_WAKES);
 	sp->asleep = false;
 	return sp->p;
 }

@@ -616,7 +616,7 @@ all_detached(void)
 		if (!sp->there)
 			continue;
 		if (sp->asleep)
-			store_wake(sp->p);
+			store_turn(sp->p, TURN_WAKES);
 		sp->asleep = false;
 		if (!store_detach(sp->p)) {
 			all = false;

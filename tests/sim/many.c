@@ -210,7 +210,7 @@ many_port(struct many_client *c)
 	struct sim_port *sp = &ports[c->port];
 
 	if (sp->asleep)
-		store_wake(sp->p);
+		store_turn(sp->p, TURN_WAKES);
 	sp->asleep = false;
 	many_self = c;
 	return sp->p;

@@ -606,7 +606,7 @@ first_port(void)
 
 	co_wait(&yes, 0);
 	if (ports[0].asleep)
-		store_wake(ports[0].p);
+		store_turn(ports[0].p, TURN_WAKES);
 	ports[0].asleep = false;
 	return set_port(ports[0].p);
 }

@@ -299,14 +299,14 @@ static void
 port_turn(struct sim_port *sp)
 {
 	if (sp->asleep)
-		store_wake(sp->p);
+		store_turn(sp->p, TURN_WAKES);
 	sp->asleep = false;
 	mailbox_run(&sp->mb, 0);
 	timers_run(&sp->timers, sim_now_ns);
-	store_quiesce(sp->p);
+	store_turn(sp->p, TURN_QUIESCENT);
 	ring_turn(sp->ring, 0);
 	if (one_in(4)) {
-		store_sleep(sp->p);
+		store_turn(sp->p, TURN_SLEEPS);
 		sp->asleep = true;
 	}
 }
@@ -317,7 +317,7 @@ static bool
 port_first(struct sim_port *sp)
 {
 	if (sp->asleep)
-		store_wake(sp->p);
+		store_turn(sp->p, TURN_WAKES);
 	sp->asleep = false;
 	return ring_first(sp->ring) > 0;
 }

@@ -124,7 +124,7 @@ loop_turn(struct loop *l)
 {
 	mailbox_run(&l->mb, 0);
 	timers_run(&l->timers, clock_ns());
-	store_quiesce(l->p);
+	store_turn(l->p, TURN_QUIESCENT);
 	check(ring_turn(l->ring, 100 * NS_PER_US) >= 0);
 }
 

@@ -10,10 +10,10 @@
 #include "model/quota.h"
 
 /* A turn of the loop is one for both ports. */
-static void quiesce_both(struct store_port *p);
-#define store_quiesce quiesce_both
+static void turn_both(struct store_port *p, enum store_turn turn);
+#define store_turn turn_both
 #include "harness.h"
-#undef store_quiesce
+#undef store_turn
 #include "crumbs.h"
 
 #define A 0
@@ -29,11 +29,11 @@ static struct loop l; /* its port is that of the engine that is meant */
 static char err[1200];
 
 static void
-quiesce_both(struct store_port *p)
+turn_both(struct store_port *p, enum store_turn turn)
 {
 	for (int i = 0; i < 2; i++) {
 		if (port[i])
-			store_quiesce(port[i]);
+			store_turn(port[i], turn);
 	}
 }
 

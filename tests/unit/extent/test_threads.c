@@ -30,9 +30,9 @@ nap(struct loop *mine)
 
 	if (!mailbox_sleep(&mine->mb))
 		return;
-	store_sleep(mine->p);
+	store_turn(mine->p, TURN_SLEEPS);
 	poll(&pfd, 1, 3);
-	store_wake(mine->p);
+	store_turn(mine->p, TURN_WAKES);
 	mailbox_wake(&mine->mb);
 }
 

@@ -133,7 +133,7 @@ rig_turn(void)
 	before = rig.between_nr;
 	n = reqs_run(rig.reqs);
 	assert_int_equal(rig.between_nr - before, n);
-	store_quiesce(rig.port);
+	store_turn(rig.port, TURN_QUIESCENT);
 	if (rig.ring)
 		assert_true(ring_turn(rig.ring, reqs_live(rig.reqs) ? 20 * NS_PER_US : 0) >= 0);
 }

@@ -451,7 +451,7 @@ core_turn(void)
 		chan_poll(rig.chan);
 	if (often(90))
 		reqs_run(rig.reqs);
-	store_quiesce(rig.port);
+	store_turn(rig.port, TURN_QUIESCENT);
 	for (int i = 0; i < SIM_SLOTS; i++)
 		slot_turn(&xs[i]);
 	check_always();

@@ -26,7 +26,7 @@ turn(struct contract *c)
 	/* Helpers of the daemon have turns every two seconds. */
 	if (!fake_rados_turn(&l.mb) || ++idle % 256 == 0)
 		fake_rados_turn_helpers();
-	store_quiesce(c->port);
+	store_turn(c->port, TURN_QUIESCENT);
 }
 
 static int

@@ -21,7 +21,7 @@ turn(struct diff_end *e)
 	bool any = mailbox_run(&l.mb, 0) > 0;
 
 	timers_run(&l.timers, clock_ns());
-	store_quiesce(l.p);
+	store_turn(l.p, TURN_QUIESCENT);
 	check(ring_turn(l.ring, any ? 0 : 100 * NS_PER_US) >= 0);
 }
 

@@ -88,7 +88,7 @@ rig_turn(void)
 		mem_store_step(rig.store, 1);
 	mailbox_run(&rig.mb, 0);
 	timers_run(&rig.timers, rig.now_ns);
-	store_quiesce(rig.port);
+	store_turn(rig.port, TURN_QUIESCENT);
 }
 
 /* Is there something that goes on without time passing? */

@@ -52,7 +52,7 @@ turn(void)
 	mailbox_wake(&mb);
 	mailbox_run(&mb, 0);
 	chan_poll(ch);
-	store_quiesce(port);
+	store_turn(port, TURN_QUIESCENT);
 }
 
 static void
