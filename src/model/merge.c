@@ -244,11 +244,8 @@ advance(struct merge *m)
 			return true;
 		if (m->of.changes && atomic_load(m->of.changes) != m->changes)
 			continue;
-		if (m->of.settle && m->is_unsettled && !is_settled(m)) {
-			if (m->result < 0)
-				return true;
-			return false;
-		}
+		if (m->of.settle && m->is_unsettled && !is_settled(m))
+			return m->result < 0;
 		best = least(m);
 		m->ls->more = best != NULL;
 		if (!best || m->is_full)

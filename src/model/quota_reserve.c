@@ -138,18 +138,12 @@ quota_end(struct quota_book *book, int counter, struct quota_hold *hold)
 void
 quota_keep(struct quota_book *book, int counter, struct quota_row *row, int64_t bytes)
 {
-	static const struct quota_change none;
-
 	row->user_nr++;
-	reserve(book, counter, row, &none, bytes);
+	reserve(book, counter, row, &(struct quota_change){ 0 }, bytes);
 }
 
 void
 quota_keep_end(struct quota_book *book, int counter, struct quota_row *row, int64_t bytes)
 {
-	static const struct quota_change none;
-
-	reserve(book, counter, row, &none, -bytes);
-	row->user_nr--;
-	quota_drop_row(book, row);
+	quota_release(book, counter, &(struct quota_hold){ .row = row, .whole_bytes = bytes });
 }

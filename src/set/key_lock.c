@@ -75,25 +75,22 @@ set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h)
 
 	check(h->mb && h->go && !h->key);
 	sh = lock(hs, k, &link);
-	r = *link ? 0 : 1;
-
-	if (*link && (*link)->is_open) {
-		pthread_mutex_unlock(&sh->lock);
-		return -EAGAIN;
-	}
-	if (!*link) {
+	if (*link) {
+		r = (*link)->is_open ? -EAGAIN : 0;
+	} else {
 		hk = malloc(sizeof *hk + k->bucket_len + k->key_len);
-		if (!hk) {
-			pthread_mutex_unlock(&sh->lock);
-			return -ENOMEM;
-		}
+		r = hk ? 1 : -ENOMEM;
+	}
+	if (r > 0) {
 		*hk = (struct held_key){ .key = key_copy(hk->name, k) };
 		list_init(&hk->queue);
 		*link = hk;
 		sh->nr++;
 	}
-	h->key = *link;
-	list_push_tail(&h->key->queue, &h->link);
+	if (r >= 0) {
+		h->key = *link;
+		list_push_tail(&h->key->queue, &h->link);
+	}
 	pthread_mutex_unlock(&sh->lock);
 	return r;
 }

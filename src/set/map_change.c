@@ -32,12 +32,6 @@ count(uint64_t bitmap)
 	return __builtin_popcountll(bitmap);
 }
 
-static int
-first_of(uint64_t bitmap)
-{
-	return __builtin_ctzll(bitmap);
-}
-
 /* ---- the table; under the lock ---- */
 
 /* Returns the bitmap of the failed engines. Only engines in service, and engines that take part in the map
@@ -406,7 +400,7 @@ void
 set_new_head(struct set *s)
 {
 	if (RULE_FAILED_HAS_NO_BUCKETS)
-		set_publish_head(s, first_of(set_in(s)));
+		set_publish_head(s, __builtin_ctzll(set_in(s)));
 }
 
 /* ---- look-ups ---- */

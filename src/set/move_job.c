@@ -115,14 +115,6 @@ tell_cancel(struct mover *m, int r)
 	pthread_cond_broadcast(&m->cond);
 }
 
-static void
-answer_cancel(struct mover *m, int r)
-{
-	pthread_mutex_lock(&m->lock);
-	tell_cancel(m, r);
-	pthread_mutex_unlock(&m->lock);
-}
-
 /* Cancels the job: writes a map that records the cancellation, answers the request, and then removes foreign
  * records. If a restart interrupts the cancellation, the next start continues it. */
 static int
@@ -134,8 +126,10 @@ give_up(struct mover *m, const struct disk_table *t)
 	/* gives_up stays set until the cancellation is complete, so that a failing disk cannot restart the
 	 * drain. Repeating the request has no further effect. */
 	m->gives_up |= r == 0;
+	pthread_mutex_lock(&m->lock);
 	if (atomic_exchange(&m->cancel, false))
-		answer_cancel(m, r);
+		tell_cancel(m, r);
+	pthread_mutex_unlock(&m->lock);
 	if (r == 0)
 		r = move_clean(m, -1);
 	if (r == 0)

@@ -302,9 +302,10 @@ write_missed(struct set *s)
 {
 	struct set_recovery *c = &s->recovery;
 	struct store_slots missed;
-	bool any = set_take_missed(s, &missed), changes = false;
+	bool changes = false;
 
-	for (int i = 0; any && i < STORE_SLOT_NR; i++) {
+	set_take_missed(s, &missed);
+	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		if (!slots_has(&missed, (unsigned)(STORE_SLOT_NR + i)) || !table_is_full(&c->table, i))
 			continue;
 		table_set_full(&c->table, i, false);

@@ -152,19 +152,16 @@ set_miss(struct set *s, unsigned place)
 	pthread_mutex_unlock(&r->lock);
 }
 
-bool
+void
 set_take_missed(struct set *s, struct store_slots *ret_places)
 {
 	struct set_replicas *r = &s->replicas;
-	bool any;
 
 	pthread_mutex_lock(&r->lock);
-	any = r->has_missed;
 	*ret_places = r->missed;
 	memset(&r->missed, 0, sizeof r->missed);
 	r->has_missed = false;
 	pthread_mutex_unlock(&r->lock);
-	return any;
 }
 
 bool

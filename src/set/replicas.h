@@ -85,9 +85,8 @@ uint64_t set_away_ns(const struct set *s, int number);
 /* Notes that the secondary of a partition has missed an update: the next map says that this secondary is not
  * in sync. The caller then calls set_wait_kept(). */
 void set_miss(struct set *s, unsigned place);
-/* Takes the partitions that set_miss() has noted since the last call of this function. Returns false if no
- * partition was noted. */
-bool set_take_missed(struct set *s, struct store_slots *ret_places);
+/* Takes the partitions that set_miss() has noted since the last call of this function. */
+void set_take_missed(struct set *s, struct store_slots *ret_places);
 /* Returns true if set_take_missed() has partitions to take. */
 bool set_has_miss(struct set *s);
 void set_count(struct set *s, enum set_counter what);

@@ -100,10 +100,10 @@ set_stop(struct store *st)
 
 /* Starts the engines. */
 static int
-start_disks(struct set *s, const struct store_conf *conf, char *err, size_t err_len)
+start_disks(struct set *s, char *err, size_t err_len)
 {
 	struct set_found *f = malloc(sizeof *f);
-	int r = f ? set_start_disks(conf, f, err, err_len) : -ENOMEM;
+	int r = f ? set_start_disks(&s->conf, f, err, err_len) : -ENOMEM;
 
 	if (r == 0) {
 		s->base.quotas = f->quotas;
@@ -149,20 +149,19 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 {
 	int r = set_check_conf(conf, err, err_len);
 	struct set *s = r == 0 ? calloc(1, sizeof *s) : NULL;
-	struct store_conf with_watch = *conf;
 
 	if (!s)
 		return r < 0 ? r : -ENOMEM;
-	with_watch.disks.watch = &s->watch;
 	s->base.ops = &store_set_ops;
-	s->conf = with_watch;
-	s->conf.disks.disk = NULL;
-	s->conf.disks.nr = 0;
+	s->conf = *conf;
+	s->conf.disks.watch = &s->watch;
 	for (int i = 0; i < STORE_DISKS_MAX; i++)
 		s->counter[i] = (uint8_t)i;
 	s->watch.failed = set_on_failed;
 	init_parts(s);
-	r = start_disks(s, &with_watch, err, err_len);
+	r = start_disks(s, err, err_len);
+	s->conf.disks.disk = NULL;
+	s->conf.disks.nr = 0;
 	if (r == 0)
 		r = set_move_begin(s, err, err_len);
 	if (r == -EMFILE || r == -ENFILE)

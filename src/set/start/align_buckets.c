@@ -156,17 +156,14 @@ make_bucket(struct align *a, const struct bucket *b)
 	return STORE_DO(a->user, &op.op, a->to->ops->apply(a->to, &sc, &op.op));
 }
 
-#define UNBOUNDED                                                                                            \
-	{                                                                                                    \
-		STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED                                            \
-	}
-
 /* Makes the attributes and the quota of a bucket equal. The quota is read from the record, because the quota
  * ledger has one limit for all engines. */
 static int
 same_attrs(struct align *a, const struct bucket *b)
 {
-	struct store_stat from = { .max = UNBOUNDED }, to = { .max = UNBOUNDED };
+	static const struct store_stat unbounded = { .max = { STORE_UNBOUNDED, STORE_UNBOUNDED,
+							      STORE_UNBOUNDED } };
+	struct store_stat from = unbounded, to = unbounded;
 	struct store_bucket_set set;
 	int r;
 
