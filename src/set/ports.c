@@ -134,6 +134,16 @@ port_leave(struct set_port *p)
 
 /* ---- all ports ---- */
 
+/* Notes that a message of a port has arrived. in_flight: has_barrier, has_wake or has_sent of the port. */
+static void
+arrived(struct set_port *p, bool *in_flight)
+{
+	pthread_mutex_lock(&p->set->ports.lock);
+	check(*in_flight);
+	*in_flight = false;
+	pthread_mutex_unlock(&p->set->ports.lock);
+}
+
 static void
 on_barrier(struct msg *m)
 {
@@ -143,10 +153,7 @@ on_barrier(struct msg *m)
 
 	if (r < 0)
 		atomic_store(&ps->error, r);
-	pthread_mutex_lock(&ps->lock);
-	check(p->has_barrier);
-	p->has_barrier = false;
-	pthread_mutex_unlock(&ps->lock);
+	arrived(p, &p->has_barrier);
 	left = atomic_fetch_sub(&ps->left, 1);
 	check(left > 0);
 }
@@ -205,12 +212,8 @@ struct set_port *
 port_take_wake(struct msg *m)
 {
 	struct set_port *p = container_of(m, struct set_port, wake);
-	struct set_ports *ps = &p->set->ports;
 
-	pthread_mutex_lock(&ps->lock);
-	check(p->has_wake);
-	p->has_wake = false;
-	pthread_mutex_unlock(&ps->lock);
+	arrived(p, &p->has_wake);
 	return p;
 }
 
@@ -237,11 +240,6 @@ set_send_to_one(struct set *s, struct msg *m, void (*go)(struct msg *m), struct 
 void
 port_take_sent(struct set_port *p)
 {
-	struct set_ports *ps = &p->set->ports;
-
 	port_pin(p);
-	pthread_mutex_lock(&ps->lock);
-	check(p->has_sent);
-	p->has_sent = false;
-	pthread_mutex_unlock(&ps->lock);
+	arrived(p, &p->has_sent);
 }

@@ -106,19 +106,13 @@ look_at_healing(struct look *l, uint64_t now)
 		info->heal_left_ns = (uint64_t)((double)left * NS_PER_S / (double)info->heal_rate);
 }
 
-/* Returns the name of the background work in progress. The recovery task is named first, because it makes
- * work for the rebalancer, whose moves make work for the engines. */
-static const char *
-set_work(struct set *s)
-{
-	return set_recovers(s) ? "resync" : set_move_work(s);
-}
-
+/* The recovery task is named first, because it makes work for the rebalancer, whose moves make work for the
+ * engines. */
 const char *
 set_background(const struct store *st)
 {
 	struct set *s = set_of(st);
-	const char *work = set_work(s);
+	const char *work = set_recovers(s) ? "resync" : set_move_work(s);
 
 	for (int i = 0; !work && i < set_engines(s); i++)
 		work = store_background(set_engine(s, i));
