@@ -152,17 +152,6 @@ is_store(rados_ioctx_t io)
 	return rados_getxattr(io, OBJECT_STORE, XATTR_FORMAT, bytes, sizeof bytes) > 0;
 }
 
-/* Returns a write that makes an object that was not there, with one attribute. */
-static rados_write_op_t
-new_object(const char *xattr, const void *bytes, size_t len)
-{
-	rados_write_op_t op = rados_create_write_op();
-
-	rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
-	rados_write_op_setxattr(op, xattr, bytes, len);
-	return op;
-}
-
 /* The data pool says whose it is, so that no other index takes it for its own. */
 static int
 write_store(const rados_ioctx_t io[POOL_NR], const struct store_format_row *row)
@@ -170,15 +159,15 @@ write_store(const rados_ioctx_t io[POOL_NR], const struct store_format_row *row)
 	uint8_t bytes[STORE_FORMAT_BYTES];
 	uint64_t one = 1;
 	rados_write_op_t op;
-	int e = write_now(io[POOL_META], OBJECT_BUCKETS, new_object(XATTR_GENERATION, &one, sizeof one));
+	int e = write_now(io[POOL_META], OBJECT_BUCKETS, op_new_object(XATTR_GENERATION, &one, sizeof one));
 
 	format_encode(bytes, row);
 	if (e == 0)
-		e = write_now(io[POOL_DATA], OBJECT_STORE, new_object(XATTR_FORMAT, bytes, sizeof bytes));
+		e = write_now(io[POOL_DATA], OBJECT_STORE, op_new_object(XATTR_FORMAT, bytes, sizeof bytes));
 	if (e < 0)
 		return e;
 	/* This one is last: a store half made is no store. */
-	op = new_object(XATTR_FORMAT, bytes, sizeof bytes);
+	op = op_new_object(XATTR_FORMAT, bytes, sizeof bytes);
 	op_set(op, "E", &one, sizeof one);
 	op_set(op, "N", &one, sizeof one);
 	return write_now(io[POOL_META], OBJECT_STORE, op);
@@ -495,6 +484,8 @@ say_reason(struct rstore *st, int unit, struct store_unit_info *info)
 	struct pool_stats *ps = &st->stats[unit];
 	uint64_t now = clock_ns(), refused_ns = atomic_load(&ps->refused_ns),
 		 denied_ns = atomic_load(&ps->denied_ns), monitor_ns = atomic_load(&st->monitor_ns);
+	size_t len = sizeof info->reason;
+	char *why = info->reason;
 	struct waiting w;
 
 	calls_waiting(st, (enum pool)unit, LATE_NS, &w);
@@ -502,35 +493,32 @@ say_reason(struct rstore *st, int unit, struct store_unit_info *info)
 	store_unit_add(info, "oldest_wait_us", w.nr ? (now - w.oldest_ns) / NS_PER_US : 0, false);
 	if (atomic_load(&st->gw.is_fenced)) {
 		info->state = UNIT_FAILED;
-		snprintf(info->reason, sizeof info->reason, "%s", st->gw.fenced_by);
+		snprintf(why, len, "%s", st->gw.fenced_by);
 	} else if (atomic_load(&ps->is_gone)) {
 		info->state = UNIT_FAILED;
-		snprintf(info->reason, sizeof info->reason, "it was removed from the cluster");
+		snprintf(why, len, "it was removed from the cluster");
 	} else if (denied_ns && now - denied_ns < FULL_NS) {
-		snprintf(info->reason, sizeof info->reason,
-			 "the key of this gateway has not the rights for it");
+		snprintf(why, len, "the key of this gateway has not the rights for it");
 	} else if (w.nr) {
 		int n;
 
 		pthread_mutex_lock(&ps->lock);
-		n = snprintf(info->reason, sizeof info->reason,
-			     "%u operation%s wait%s, the oldest since %llu s%s%s", w.nr, w.nr == 1 ? "" : "s",
-			     w.nr == 1 ? "s" : "", (unsigned long long)((now - w.oldest_ns) / NS_PER_S),
+		n = snprintf(why, len, "%u operation%s wait%s, the oldest since %llu s%s%s", w.nr,
+			     w.nr == 1 ? "" : "s", w.nr == 1 ? "s" : "",
+			     (unsigned long long)((now - w.oldest_ns) / NS_PER_S),
 			     ps->waits_ns == w.oldest_ns ? " for " : "",
 			     ps->waits_ns == w.oldest_ns ? ps->waits_for : "");
 		pthread_mutex_unlock(&ps->lock);
-		if (refuses && (size_t)n < sizeof info->reason)
-			snprintf(info->reason + n, sizeof info->reason - (size_t)n,
-				 "; %llu MiB unwritten: PUTs are refused",
+		if (refuses && (size_t)n < len)
+			snprintf(why + n, len - (size_t)n, "; %llu MiB unwritten: PUTs are refused",
 				 (unsigned long long)(unwritten >> 20));
 	} else if (unit == POOL_META && now - atomic_load(&st->gw.last_beat_ns) >= STUCK_NS) {
-		snprintf(info->reason, sizeof info->reason,
-			 "the row of this gateway has not been written for %llu s",
+		snprintf(why, len, "the row of this gateway has not been written for %llu s",
 			 (unsigned long long)((now - atomic_load(&st->gw.last_beat_ns)) / NS_PER_S));
 	} else if (refused_ns && now - refused_ns < FULL_NS) {
-		snprintf(info->reason, sizeof info->reason, "full: new objects are refused");
+		snprintf(why, len, "full: new objects are refused");
 	} else if (unit == POOL_META && now - monitor_ns >= MONITOR_NS) {
-		snprintf(info->reason, sizeof info->reason, "no monitor has answered for %llu s",
+		snprintf(why, len, "no monitor has answered for %llu s",
 			 (unsigned long long)((now - monitor_ns) / NS_PER_S));
 	}
 }

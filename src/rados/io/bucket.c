@@ -168,12 +168,9 @@ gate_write(struct gate *g, rados_write_op_t op, void (*back)(struct call *c))
 static void
 make_shard(struct gate *g)
 {
-	rados_write_op_t op = rados_create_write_op();
-	uint64_t generation = 1;
+	const uint64_t one = 1;
 
-	rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
-	rados_write_op_setxattr(op, XATTR_GENERATION, (const char *)&generation, sizeof generation);
-	gate_write(g, op, on_gate_written);
+	gate_write(g, op_new_object(XATTR_GENERATION, &one, sizeof one), on_gate_written);
 }
 
 static enum txn_say

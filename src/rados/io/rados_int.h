@@ -109,6 +109,17 @@ op_remove(rados_write_op_t op, const char *key)
 	rados_write_op_omap_rm_keys(op, &key, 1);
 }
 
+/* Returns a write that makes an object that was not there, with one attribute. */
+static inline rados_write_op_t
+op_new_object(const char *xattr, const void *bytes, size_t len)
+{
+	rados_write_op_t op = rados_create_write_op();
+
+	rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
+	rados_write_op_setxattr(op, xattr, bytes, len);
+	return op;
+}
+
 /* Returns a write that changes the generation of a shard. */
 static inline rados_write_op_t
 op_generation(uint64_t from, uint64_t to)
@@ -481,9 +492,10 @@ int txn_garbage_data(struct txn *t, const struct garbage_data *data, uint32_t nr
 /* Sets a key to a record. For decide(), as its result; t->result is 0, -ENOMEM, or -EOPNOTSUPP: the record has a
  * field that the format of the pools does not have (format.c). */
 enum txn_say txn_set_record(struct txn *t, int key, const struct record *new);
-/* Sets a key to a record, in the place of old (NULL: of none), whose data is garbage then.  For decide(), as what it
- * says; t->result is 0 or an error. */
-enum txn_say txn_put_record(struct txn *t, int key, struct record *new, const struct record *old);
+/* Sets a key to a new record, of which the writer gives `meta`, in the place of old (NULL: of none), whose data is garbage then.
+ * Sets the version, and the time unless the writer has.  For decide(), as what it says; t->result is 0 or an error. */
+enum txn_say txn_put_record(struct txn *t, int key, struct record *new, const struct store_meta *meta,
+			    const struct record *old);
 /* Frees what a txn has of its own. */
 void txn_fini(struct txn *t);
 

@@ -209,8 +209,13 @@ txn_set_record(struct txn *t, int key, const struct record *new)
 }
 
 enum txn_say
-txn_put_record(struct txn *t, int key, struct record *new, const struct record *old)
+txn_put_record(struct txn *t, int key, struct record *new, const struct store_meta *meta,
+	       const struct record *old)
 {
+	record_take(new, meta);
+	if (!new->mtime_ns)
+		new->mtime_ns = clock_wall_ns();
+	new->version = next_version(old ? old->version : 0);
 	t->result = 0;
 	if (old) {
 		new->replaced = old->id;

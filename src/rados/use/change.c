@@ -34,21 +34,21 @@ decide_change(struct txn *t)
 {
 	struct change_op *co = container_of(t, struct change_op, txn);
 	struct rows rows = { .txn = t };
-	struct model_answer a;
-	enum txn_say say = rows_decide(&rows, &co->op, &a);
+	enum txn_say say = rows_decide(&rows, &co->op);
+	int e;
 
 	if (say != TXN_COMMIT)
 		return say;
-	t->delta = a.usage;
 	if (co->op.act == MODEL_SET_ATTRS)
 		return set_attrs(co, &rows.old);
-	t->result = txn_garbage(t, &rows.old);
-	if (t->result < 0)
+	e = txn_garbage(t, &rows.old);
+	if (e < 0) {
+		t->result = e;
 		return TXN_OVER;
+	}
 	check(t->more_nr <= 1);
 	txn_remove(t, 0);
 	fault_point("delete.decided");
-	t->result = a.result;
 	return TXN_COMMIT;
 }
 

@@ -111,7 +111,6 @@ put_object(struct close_op *co, const struct record *old)
 	struct record new = { .kind = co->has_map ? REC_MAP : REC_PARTS,
 			      .size_bytes = co->size_bytes,
 			      .crc64 = co->crc64,
-			      .version = next_version(old ? old->version : 0),
 			      .id = co->act,
 			      .data = co->act,
 			      .upload_id = co->id,
@@ -119,16 +118,15 @@ put_object(struct close_op *co, const struct record *old)
 			      .parts = (const uint8_t *)co->list.p,
 			      .parts_len = (uint32_t)co->list.len };
 	struct model_record shown;
+	enum txn_say say;
 
-	record_take(&new, &c->meta);
-	if (!new.mtime_ns)
-		new.mtime_ns = clock_wall_ns();
 	check(co->list.p && (co->has_map || co->list.len <= REC_PARTS_BYTES_MAX));
 	if (co->has_map)
 		new.parts_crc64 = crc64_nvme(0, co->list.p, co->list.len);
+	say = txn_put_record(&co->txn, 1, &new, &c->meta, old);
 	shown = record_show(&new);
 	model_tell_object(c, &shown, new.mtime_ns);
-	return txn_put_record(&co->txn, 1, &new, old);
+	return say;
 }
 
 static enum txn_say
@@ -138,7 +136,6 @@ decide_last(struct txn *t)
 	struct found_view fv = found_view(&co->found);
 	struct rows rows = { .txn = t, .act = &co->act, .parts = &fv.view, .upload_bytes = co->found.bytes };
 	const struct model_op op = op_of(co, co->c);
-	struct model_answer a;
 	enum txn_say say;
 	struct upload u;
 
@@ -147,7 +144,7 @@ decide_last(struct txn *t)
 		t->result = -ECANCELED;
 		return TXN_OVER;
 	}
-	say = rows_decide(&rows, &op, &a);
+	say = rows_decide(&rows, &op);
 	if (say != TXN_COMMIT)
 		return say;
 	t->result = found_remove(&co->found, t, co->id);
@@ -155,8 +152,7 @@ decide_last(struct txn *t)
 		return TXN_OVER;
 	txn_remove(t, 0);
 	fault_point(co->c ? "complete.decided" : "abort.decided");
-	t->delta = a.usage;
-	return co->c ? put_object(co, a.replaces ? &rows.old : NULL) : TXN_COMMIT;
+	return co->c ? put_object(co, rows.replaced) : TXN_COMMIT;
 }
 
 static void
@@ -373,7 +369,6 @@ decide_close(struct txn *t)
 	struct close_op *co = container_of(t, struct close_op, txn);
 	struct rows rows = { .txn = t };
 	const struct model_op op = op_of(co, NULL);
-	struct model_answer a;
 	enum txn_say say;
 	struct upload u;
 
@@ -382,9 +377,11 @@ decide_close(struct txn *t)
 		return look_for_done(t);
 	if (is_ours(t, co, &u))
 		return TXN_OVER;
-	say = rows_decide(&rows, &op, &a);
+	say = rows_decide(&rows, &op);
 	if (say != TXN_COMMIT)
 		return say;
+	/* The usage changes with the last change. */
+	t->delta = (struct quota_change){ 0 };
 	return upload_set(t, &rows.upload, co->act);
 }
 

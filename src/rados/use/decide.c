@@ -73,16 +73,19 @@ record_is_there(const struct record *r)
 }
 
 enum txn_say
-rows_decide(struct rows *rows, const struct model_op *op, struct model_answer *ret)
+rows_decide(struct rows *rows, const struct model_op *op)
 {
 	struct txn *t = rows->txn;
 	struct model_op now = *op;
+	struct model_answer a;
 	bool changes;
 
 	now.now_ns = age_clock_ns();
 	check(t->object && op->act < MODEL_MAKE_BUCKET);
 	rows->view.find = find;
-	changes = model_decide(&now, &rows->view, ret);
-	t->result = ret->result;
-	return changes ? TXN_COMMIT : ret->result == -EINPROGRESS ? TXN_AGAIN : TXN_OVER;
+	changes = model_decide(&now, &rows->view, &a);
+	rows->replaced = changes && a.replaces ? &rows->old : NULL;
+	t->result = a.result;
+	t->delta = a.usage;
+	return changes ? TXN_COMMIT : a.result == -EINPROGRESS ? TXN_AGAIN : TXN_OVER;
 }

@@ -177,6 +177,15 @@ record_text(struct checking *c, const char *key, size_t key_len, char *text, siz
 		*text = *text >= 0x20 && *text < 0x7f ? *text : '?';
 }
 
+/* Counts damage that a repair removes, or has removed. */
+static void
+count_damage(struct checking *c, bool is_removed)
+{
+	c->would++;
+	c->damage += !is_removed;
+	c->removed += is_removed;
+}
+
 static void
 tell_damaged(struct checking *c, const char *key, size_t key_len)
 {
@@ -184,9 +193,7 @@ tell_damaged(struct checking *c, const char *key, size_t key_len)
 
 	record_text(c, key, key_len, text, sizeof text);
 	tell(c, "bucket %s: the record of %s is damaged%s", c->bucket, text, c->repair ? ": removed" : "");
-	c->damage += !c->repair;
-	c->would++;
-	c->removed += c->repair;
+	count_damage(c, c->repair);
 	if (!c->sums || key[0] == KEY_GARBAGE)
 		return;
 	c->sums->all[DAMAGE_DROPPED].objects += key[0] == KEY_OBJECT;
@@ -301,9 +308,7 @@ judge_counters(struct checking *c, const char *shard, uint64_t before)
 		     (long long)c->there.objects, (long long)c->there.bytes, (long long)c->there.uploads,
 		     c->repair ? ": mended" : "");
 		e = c->repair ? mend_counters(c, shard, &now) : 0;
-		c->damage += !c->repair || e == -ECANCELED;
-		c->would++;
-		c->removed += c->repair && e == 0;
+		count_damage(c, c->repair && e == 0);
 		e = e == -ECANCELED ? 0 : e;
 	}
 	if (now.mend)
@@ -464,17 +469,14 @@ look_at(struct checking *c, enum pool pool, const char *name, struct rid id, uin
 	if (is_under_way(c, id))
 		return 0;
 	tell(c, "%s %s has no owner%s", is_map ? "map" : "data object", name, c->repair ? ": removed" : "");
-	c->would++;
+	count_damage(c, c->repair);
 	if (c->sums && rados_stat(c->st->client[0].io[pool], name, &size, &mtime) == 0) {
 		c->sums->unnamed.objects++;
 		c->sums->unnamed.bytes += size;
 	}
-	if (!c->repair) {
-		c->damage++;
+	if (!c->repair)
 		return 0;
-	}
 	e = rados_remove(c->st->client[0].io[pool], name);
-	c->removed++;
 	return e == -ENOENT ? 0 : e;
 }
 

@@ -340,21 +340,19 @@ put_record(struct rput *rp, const struct record *old)
 		.kind = rp->granules ? REC_DATA : REC_INLINE,
 		.size_bytes = put->size_bytes,
 		.crc64 = put->crc64,
-		.version = next_version(old ? old->version : 0),
 		.id = rp->id,
 		.data = rp->id,
 		.inline_data = rp->inline_data,
 		.crcs = rp->crcs,
 		.crc_nr = rp->has_trailers ? 0 : rp->granules,
 	};
+	enum txn_say say;
 
 	check(rp->committing && rp->writes == 0);
-	record_take(&new, &rp->commit.meta);
-	if (!new.mtime_ns)
-		new.mtime_ns = clock_wall_ns();
-	put->version = new.version;
 	fault_point("put.decided");
-	return txn_put_record(&rp->txn, rp->txn.key_nr - 1, &new, old);
+	say = txn_put_record(&rp->txn, rp->txn.key_nr - 1, &new, &rp->commit.meta, old);
+	put->version = new.version;
+	return say;
 }
 
 static enum txn_say
@@ -365,7 +363,6 @@ decide(struct txn *t)
 				     .pre = &rp->commit.pre,
 				     .size_bytes = rp->put->size_bytes };
 	struct rows rows = { .txn = t };
-	struct model_answer a;
 	enum txn_say say;
 
 	/* The data is written before a record names the data. */
@@ -376,14 +373,13 @@ decide(struct txn *t)
 	t->result = rp->write_error;
 	if (t->result < 0)
 		return TXN_OVER;
-	say = rows_decide(&rows, &op, &a);
+	say = rows_decide(&rows, &op);
 	if (say != TXN_COMMIT)
 		return say;
-	t->delta = a.usage;
 	/* The gateway that has closed the upload has ended. */
 	if (rows.upload.closer && upload_set(t, &rows.upload, (struct rid){ 0 }) != TXN_COMMIT)
 		return TXN_OVER;
-	return put_record(rp, a.replaces ? &rows.old : NULL);
+	return put_record(rp, rows.replaced);
 }
 
 static void

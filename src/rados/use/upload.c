@@ -45,17 +45,15 @@ decide_create(struct txn *t)
 	struct upload_op *uo = container_of(t, struct upload_op, txn);
 	const struct model_op op = { .act = MODEL_CREATE_UPLOAD };
 	struct rows rows = { .txn = t };
-	struct model_answer a;
 	enum txn_say say;
 
 	t->result = 0;
 	/* The id belongs to this operation alone, so the row was set by an earlier try. */
 	if (t->key[0].old.p)
 		return TXN_OVER;
-	say = rows_decide(&rows, &op, &a);
+	say = rows_decide(&rows, &op);
 	if (say != TXN_COMMIT)
 		return say;
-	t->delta = a.usage;
 	return upload_set(t, &uo->u, (struct rid){ 0 });
 }
 

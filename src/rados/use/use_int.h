@@ -22,11 +22,13 @@ struct rows {
 	/* set by rows_decide(), if the row exists; they refer to the values of the transaction */
 	struct record old;
 	struct upload upload;
+	const struct record *replaced; /* old, if the operation sets or removes its record; otherwise NULL */
 };
 
-/* Decides an operation on an object, an upload or a part, for decide() of a transaction. Returns TXN_COMMIT if the
- * caller has to change rows; TXN_OVER, with t->result; or TXN_AGAIN. */
-enum txn_say rows_decide(struct rows *rows, const struct model_op *op, struct model_answer *ret);
+/* Decides an operation on an object, an upload or a part, for decide() of a transaction. Returns TXN_COMMIT, with the
+ * result and the change of the usage in the transaction, if the caller has to change rows; TXN_OVER, with t->result; or
+ * TXN_AGAIN. */
+enum txn_say rows_decide(struct rows *rows, const struct model_op *op);
 /* Returns true if a record is there for readers now. */
 bool record_is_there(const struct record *r);
 
