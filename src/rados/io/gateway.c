@@ -181,44 +181,37 @@ gateway_is_gone(struct rstore *st, uint32_t instance)
 
 /* ---- rows ---- */
 
+static int
+on_peer(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
+{
+	struct gateway_table *t = cookie;
+	struct peer *p = room_for_one(t->peers, t->nr, &t->cap, sizeof *p);
+	int e;
+
+	if (!p)
+		return -ENOMEM;
+	t->peers = p;
+	p += t->nr;
+	*p = (struct peer){ .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
+	e = gateway_decode(val, val_len, &p->row);
+	if (e < 0)
+		return e;
+	memcpy(p->bytes, val, GATEWAY_ROW_BYTES);
+	t->nr++;
+	return 0;
+}
+
 int
 gateway_read_table(struct rstore *st, struct gateway_table *ret_table)
 {
-	rados_read_op_t op = rados_create_read_op();
-	rados_omap_iter_t two, rows;
-	const char *keys[] = { "E", "N" };
-	uint64_t *to[] = { &ret_table->epoch, &ret_table->next };
-	char *k, *v;
-	size_t k_len, v_len;
-	int rv1 = 0, rv2 = 0, e;
+	int e;
 
 	*ret_table = (struct gateway_table){ 0 };
-	rados_read_op_omap_get_vals_by_keys(op, keys, 2, &two, &rv1);
-	rados_read_op_omap_get_vals2(op, "", "i", OMAP_PAGE, &rows, NULL, &rv2);
-	e = rados_read_op_operate(op, st->client[0].io[POOL_META], OBJECT_STORE, 0);
-	e = e < 0 ? e : rv1 < 0 ? rv1 : rv2;
-	for (int i = 0; e == 0 && i < 2; i++) {
-		if (rados_omap_get_next2(two, &k, &v, &k_len, &v_len) < 0 || !k || v_len != 8)
-			e = -EBADMSG;
-		else
-			memcpy(to[i], v, 8);
-	}
-	if (e == 0) {
-		ret_table->peers = calloc(rados_omap_iter_size(rows) + 1, sizeof *ret_table->peers);
-		e = ret_table->peers ? 0 : -ENOMEM;
-	}
-	while (e == 0 && rados_omap_get_next2(rows, &k, &v, &k_len, &v_len) == 0 && k) {
-		struct peer *p = &ret_table->peers[ret_table->nr];
-
-		p->instance = (uint32_t)strtoul(k + 1, NULL, 10);
-		e = gateway_decode(v, v_len, &p->row);
-		if (e == 0)
-			memcpy(p->bytes, v, GATEWAY_ROW_BYTES);
-		ret_table->nr += e == 0;
-	}
-	rados_omap_get_end(two);
-	rados_omap_get_end(rows);
-	rados_release_read_op(op);
+	e = read_number(st, "E", &ret_table->epoch);
+	if (e == 0)
+		e = read_number(st, "N", &ret_table->next);
+	if (e == 0)
+		e = each_row(st, OBJECT_STORE, "i", on_peer, ret_table);
 	if (e < 0)
 		free(ret_table->peers);
 	return e;

@@ -56,8 +56,9 @@ struct gateway_table {
 	uint64_t epoch, next;
 	struct peer *peers;
 	uint32_t nr;
+	size_t cap;
 };
-/* Reads the table; the caller frees ret_table->peers. Returns 0 or -errno. Any thread. */
+/* Reads the table, the rows last, so that each gateway with a lower number than the next has its row, or has none any more; the caller frees ret_table->peers. Returns 0 or -errno. Any thread. */
 int gateway_read_table(struct rstore *st, struct gateway_table *ret_table);
 
 /* ---- format.c ---- */

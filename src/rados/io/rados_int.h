@@ -194,7 +194,7 @@ struct rshard {
 	_Atomic uint64_t known;   /* its generation, at which this gateway was seen to be alive */
 	bool is_busy;             /* an operation of ours is under way */
 	_Atomic uint64_t busy_ns; /* since when; 0: none is */
-	struct txn *head, **tail; /* those that wait for the next */
+	struct list queue;        /* struct txn: those that wait for the next */
 	/* What is counted: by this gateway, by all others as it was read last, and what of both the book of quotas has. */
 	struct quota_change own, others, booked;
 	/* This gateway's row, which only its own operations change; it may have to be read first. */
@@ -438,7 +438,8 @@ enum txn_say { TXN_OVER, TXN_COMMIT, TXN_LATER, TXN_AGAIN };
 struct txn {
 	struct row_read look;
 	struct msg msg;   /* from the shard's queue back to the port */
-	struct txn *next; /* in the queue, or in a batch */
+	struct list link; /* in the queue */
+	struct txn *next; /* in a batch */
 	struct rport *port;
 	struct store_op *op; /* op.c: operation of the caller */
 	const void *asker;   /* of who began it */

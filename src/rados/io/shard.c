@@ -36,7 +36,6 @@ struct batch {
 	struct row_read read; /* its call is that of the operation, too */
 	struct rshard *shard;
 	struct txn *riders;
-	uint32_t nr;
 	uint64_t number;
 	struct quota_change sum;    /* of what they add */
 	uint8_t row[COUNTER_BYTES]; /* of this gateway, as it sets it */
@@ -48,7 +47,7 @@ shard_init(struct rshard *s, const char *name, struct rbucket *rb)
 	memset(s, 0, sizeof *s);
 	memccpy(s->name, name, 0, sizeof s->name);
 	pthread_mutex_init(&s->lock, NULL);
-	s->tail = &s->head;
+	list_init(&s->queue);
 	list_init(&s->dirty);
 	s->bucket = rb;
 	s->is_own_unsure = true;
@@ -57,7 +56,7 @@ shard_init(struct rshard *s, const char *name, struct rbucket *rb)
 void
 shard_fini(struct rshard *s)
 {
-	check(!s->is_busy && !s->head);
+	check(!s->is_busy && list_empty(&s->queue));
 	pthread_mutex_destroy(&s->lock);
 }
 
@@ -626,44 +625,39 @@ on_refused(struct msg *m)
 	over(t);
 }
 
-/* Takes out of the queue what rides together; of that, a quota may refuse some.  0: nothing is left there.  Under the
+/* Takes out of the queue what rides together; of that, a quota may refuse some.  NULL: nothing is left there.  Under the
  * shard's lock. */
-static uint32_t
-take_riders(struct rshard *s, struct txn **ret_riders)
+static struct txn *
+take_riders(struct rshard *s)
 {
-	struct txn *first = NULL, *riders = NULL, **tail = &riders;
+	struct txn *riders = NULL, **tail = &riders;
 	size_t bytes = 0;
 	uint32_t nr = 0;
 
-	for (struct txn **link = &s->head; *link && nr < RIDERS_MAX;) {
-		struct txn *t = *link;
-		bool fits = !first || (!first->is_alone && !t->is_alone &&
-				       t->generation == first->generation && bytes + weight(t) <= RIDE_BYTES);
+	list_for_each_safe(l, &s->queue)
+	{
+		struct txn *t = container_of(l, struct txn, link);
+		bool fits =
+			!riders || (nr < RIDERS_MAX && !riders->is_alone && !t->is_alone &&
+				    t->generation == riders->generation && bytes + weight(t) <= RIDE_BYTES);
 
 		for (struct txn *r = riders; fits && r; r = r->next)
 			fits = !collide(r, t);
-		if (!fits) {
-			link = &t->next;
+		if (!fits)
 			continue;
-		}
-		*link = t->next;
+		list_del(l);
 		t->next = NULL;
 		if (usage_judge(t) < 0) {
 			mailbox_post(t->port->mb, &t->msg, on_refused);
 			continue;
 		}
-		if (!first)
-			first = t;
 		*tail = t;
 		tail = &t->next;
 		bytes += weight(t);
 		nr++;
 	}
-	for (s->tail = &s->head; *s->tail;)
-		s->tail = &(*s->tail)->next;
 	check(nr <= RIDERS_MAX && (nr > 0) == (riders != NULL));
-	*ret_riders = riders;
-	return nr;
+	return riders;
 }
 
 static void on_batch(struct call *c);
@@ -836,18 +830,17 @@ on_own(struct call *c)
 }
 
 static void
-ship(struct rport *p, struct rshard *s, struct txn *riders, uint32_t nr)
+ship(struct rport *p, struct rshard *s, struct txn *riders)
 {
 	struct batch *b = calloc(1, sizeof *b);
 	const void *asker = p->base.asker;
 
-	check(b && riders && nr > 0 && s->is_busy);
+	check(b && riders && s->is_busy);
 	/* It is for all of them: nobody gives it up alone. */
 	p->base.asker = NULL;
 	b->read.call.port = p;
 	b->shard = s;
 	b->riders = riders;
-	b->nr = nr;
 	b->number = atomic_fetch_add(&p->st->change_nr, 1) + 1;
 	atomic_store_explicit(&s->busy_ns, clock_ns(), memory_order_relaxed);
 	for (const struct txn *t = riders; t; t = t->next)
@@ -864,21 +857,17 @@ enqueue(struct txn *t)
 {
 	struct rshard *s = t->shard;
 	struct txn *riders = NULL;
-	uint32_t nr = 0;
 
 	check(t->is_pinned);
-	t->next = NULL;
 	pthread_mutex_lock(&s->lock);
-	check(!*s->tail);
-	*s->tail = t;
-	s->tail = &t->next;
+	list_push_tail(&s->queue, &t->link);
 	if (!s->is_busy) {
-		nr = take_riders(s, &riders);
-		s->is_busy = nr > 0;
+		riders = take_riders(s);
+		s->is_busy = riders != NULL;
 	}
 	pthread_mutex_unlock(&s->lock);
-	if (nr)
-		ship(t->port, s, riders, nr);
+	if (riders)
+		ship(t->port, s, riders);
 }
 
 static void
@@ -916,21 +905,18 @@ take_over(struct txn *t, const struct txn *won)
 static void
 wake_colliders(struct rshard *s, const struct batch *b)
 {
-	for (struct txn **link = &s->head; *link;) {
-		struct txn *t = *link;
+	list_for_each_safe(l, &s->queue)
+	{
+		struct txn *t = container_of(l, struct txn, link);
 		const struct txn *r = b->riders;
 
 		while (r && !collide(r, t))
 			r = r->next;
-		if (!r || !take_over(t, r)) {
-			link = &t->next;
+		if (!r || !take_over(t, r))
 			continue;
-		}
-		*link = t->next;
+		list_del(l);
 		mailbox_post(t->port->mb, &t->msg, on_decide_again);
 	}
-	for (s->tail = &s->head; *s->tail;)
-		s->tail = &(*s->tail)->next;
 }
 
 static void
@@ -965,8 +951,8 @@ settle(struct batch *b, int result)
 {
 	struct rshard *s = b->shard;
 	struct rport *p = b->read.call.port;
-	struct txn *riders = NULL;
-	uint32_t nr = 0;
+	struct txn *riders;
+	bool was_alone = !b->riders->next;
 
 	if (result >= 0) {
 		fault_point("change.done");
@@ -983,17 +969,17 @@ settle(struct batch *b, int result)
 		s->is_own_unsure = true;
 	}
 	check(s->is_busy);
-	nr = take_riders(s, &riders);
-	s->is_busy = nr > 0;
-	if (!nr)
+	riders = take_riders(s);
+	s->is_busy = riders != NULL;
+	if (!riders)
 		atomic_store_explicit(&s->busy_ns, 0, memory_order_relaxed);
 	pthread_mutex_unlock(&s->lock);
-	if (nr)
-		ship(p, s, riders, nr);
+	if (riders)
+		ship(p, s, riders);
 	for (struct txn *t = b->riders, *next; t; t = next) {
 		next = t->next;
 		t->commit_result = result;
-		t->is_alone |= b->nr == 1;
+		t->is_alone |= was_alone;
 		mailbox_post(t->port->mb, &t->msg, on_sent);
 	}
 	free(b);

@@ -10,7 +10,6 @@
 #include "rados/use/use_int.h"
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/crc64.h"
 
 #include <errno.h>
