@@ -2,24 +2,14 @@
 /* See keyring.h. librados itself does not say which files it tried. */
 #include "rados/keyring.h"
 
+#include "base/advice.h"
+
 #include <errno.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-static void __attribute__((format(printf, 3, 4))) add(char *text, size_t cap, const char *fmt, ...)
-{
-	size_t len = strnlen(text, cap);
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (len < cap)
-		vsnprintf(text + len, cap - len, fmt, ap);
-	va_end(ap);
-}
 
 /* What a keyring file has for the client. */
 static const char *
@@ -48,9 +38,9 @@ keyring_say(rados_t cluster, const char *user, char *text, size_t cap)
 
 	if (rados_conf_get(cluster, "keyring", list, sizeof list) < 0)
 		return;
-	add(text, cap, "; its key was looked for by user %s (%u) in", pw ? pw->pw_name : "?",
-	    (unsigned)geteuid());
+	advice_insert(text, cap, "; its key was looked for by user %s (%u) in", pw ? pw->pw_name : "?",
+		      (unsigned)geteuid());
 	for (char *path = strtok_r(list, ",; \t", &rest); path; path = strtok_r(NULL, ",; \t", &rest))
-		add(text, cap, "%s %s (%s)", nr++ ? "," : "", path, judge(path, user));
-	add(text, cap, "%s: gantryd-rados(8), \"Key\"", nr ? "" : " no file");
+		advice_insert(text, cap, "%s %s (%s)", nr++ ? "," : "", path, judge(path, user));
+	advice_insert(text, cap, "%s: gantryd-rados(8), \"Key\"", nr ? "" : " no file");
 }

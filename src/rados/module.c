@@ -223,8 +223,7 @@ check_alignment(struct rstore *st, char *err, size_t err_len)
 	    STORE_GRANULE % align)
 		return refuse(err, err_len, -EINVAL,
 			      "pool %s: its stripe of %llu bytes does not divide %u: choose a power of two "
-			      "as k, or "
-			      "allow overwrites",
+			      "as k, or allow overwrites",
 			      st->data_pool, (unsigned long long)align, STORE_GRANULE);
 	return 0;
 }
@@ -398,16 +397,14 @@ rstore_attach(struct store *base, struct ring *ring, struct mailbox *mb, struct 
 	      struct store_port **ret_port)
 {
 	struct rstore *st = rstore(base);
-	struct rport *p;
+	struct rport *p = calloc(1, sizeof *p);
 
+	if (!p)
+		return -ENOMEM;
 	if (atomic_fetch_add(&st->port_nr, 1) >= st->ports_max) {
 		atomic_fetch_sub(&st->port_nr, 1);
+		free(p);
 		return -EUSERS;
-	}
-	p = calloc(1, sizeof *p);
-	if (!p) {
-		atomic_fetch_sub(&st->port_nr, 1);
-		return -ENOMEM;
 	}
 	p->base.ops = &rados_store_ops;
 	p->base.limits = &st->limits;

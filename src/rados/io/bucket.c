@@ -33,8 +33,7 @@ struct gate {
 struct bucket_op {
 	struct txn txn; /* key 0: the row of the bucket */
 	struct bucket_row row;
-	const void *attrs; /* creation: attributes, owned by the caller */
-	uint32_t attrs_len;
+	struct battrs docs;                     /* creation; they are owned by the caller */
 	struct quota_plan plan;                 /* creation */
 	void (*step)(struct gate *g);           /* begins the step of one shard */
 	void (*all_over)(struct bucket_op *bo); /* runs after the steps of all shards */
@@ -198,8 +197,8 @@ on_there(struct txn *t)
 	bo->row.state = BUCKET_THERE;
 	rb = t->result == 0 ? rbucket_put_in(st, t->bucket, t->bucket_len, &bo->row) : NULL;
 	rbucket_release(rb);
-	if (rb && bo->attrs_len)
-		usage_set_docs(st, t->bucket, t->bucket_len, bo->attrs_len);
+	if (rb && bo->docs.attrs_len)
+		usage_set_docs(st, t->bucket, t->bucket_len, bo->docs.attrs_len);
 	fault_point("bucket.made");
 	bucket_op_end(bo, t->result);
 }
@@ -239,16 +238,13 @@ on_shards_made(struct bucket_op *bo)
 static int
 add_attrs(struct txn *t, const struct bucket_op *bo)
 {
-	const struct battrs b = { .version = clock_wall_ns(),
-				  .attrs = bo->attrs,
-				  .attrs_len = bo->attrs_len };
 	struct bytes value;
 
-	if (!bo->attrs_len)
+	if (!bo->docs.attrs_len)
 		return 0;
-	if (!bytes_new(&value, battrs_bytes(bo->attrs_len)))
+	if (!bytes_new(&value, battrs_bytes(bo->docs.attrs_len)))
 		return -ENOMEM;
-	battrs_encode(value.p, &b);
+	battrs_encode(value.p, &bo->docs);
 	return set_other_row(t, 'a', value);
 }
 
@@ -310,8 +306,8 @@ rstore_bucket_create(struct store_port *sp, const struct store_change *c, struct
 		return e;
 	}
 	gateway_id_over(st, bo->row.uid);
-	bo->attrs = c->attrs;
-	bo->attrs_len = c->attrs_len;
+	bo->docs =
+		(struct battrs){ .version = bo->row.version, .attrs = c->attrs, .attrs_len = c->attrs_len };
 	bo->row.shards = st->index_shards;
 	bo->row.state = BUCKET_MAKING;
 	bo->row.ctime_ns = bo->row.version;

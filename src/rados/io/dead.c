@@ -323,8 +323,7 @@ check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
 	for (uint32_t i = 0; e == 0 && i < a->nr; i++) {
 		if (!gateway_addr_is_client(a->addr[i])) {
 			log_warn("gateway %u is not put on the cluster's blocklist: \"%.100s\" in its row is "
-				 "no address of "
-				 "a client's connection",
+				 "no address of a client's connection",
 				 instance, a->addr[i]);
 			e = -EBADMSG;
 		}
@@ -334,8 +333,7 @@ check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
 	e = each_row(st, OBJECT_STORE, "i", on_living, &b);
 	if (e == 0 && b.living) {
 		log_warn("gateway %u is not put on the cluster's blocklist: %s in its row is an address of "
-			 "one that "
-			 "runs",
+			 "one that runs",
 			 instance, b.living);
 		e = -EBADMSG;
 	}

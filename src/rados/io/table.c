@@ -166,8 +166,7 @@ struct set_op {
 	struct txn txn;
 	bool removes;
 	uint64_t version;
-	const void *attrs; /* owned by the caller */
-	uint32_t attrs_len;
+	struct battrs docs;     /* owned by the caller */
 	struct quota_plan plan; /* of the attributes */
 	bool is_quota;
 	struct store_use max;
@@ -188,22 +187,22 @@ decide_set(struct txn *t)
 	/* The transaction may be decided again. */
 	quota_plan_end(book, 0, t->bucket, t->bucket_len, &so->plan);
 	if (t->result == 0 && !so->is_quota)
-		t->result = quota_plan(book, 0, t->bucket, t->bucket_len, false, so->attrs_len, &so->plan);
+		t->result =
+			quota_plan(book, 0, t->bucket, t->bucket_len, false, so->docs.attrs_len, &so->plan);
 	if (t->result < 0 || !changes)
 		return TXN_OVER;
 	if (so->removes) {
 		txn_remove(t, 1);
 		return TXN_COMMIT;
 	}
-	value = txn_set(t, 1, so->is_quota ? BOUND_BYTES : battrs_bytes(so->attrs_len));
+	so->docs.version = next_version(a.old.version);
+	value = txn_set(t, 1, so->is_quota ? BOUND_BYTES : battrs_bytes(so->docs.attrs_len));
 	if (!value)
 		return TXN_OVER;
 	if (so->is_quota)
 		bound_encode(value, &so->max);
 	else
-		battrs_encode(value, &(struct battrs){ .version = next_version(a.old.version),
-						       .attrs = so->attrs,
-						       .attrs_len = so->attrs_len });
+		battrs_encode(value, &so->docs);
 	return TXN_COMMIT;
 }
 
@@ -216,7 +215,7 @@ on_set_over(struct txn *t)
 	if (t->result == 0 && so->is_quota)
 		usage_bound(st, t->bucket, t->bucket_len, &so->max);
 	else if (t->result == 0)
-		usage_set_docs(st, t->bucket, t->bucket_len, so->attrs_len);
+		usage_set_docs(st, t->bucket, t->bucket_len, so->docs.attrs_len);
 	quota_plan_end(st->book, 0, t->bucket, t->bucket_len, &so->plan);
 	txn_op_over(t);
 }
@@ -233,8 +232,7 @@ rstore_bucket_set(struct store_port *sp, const struct store_change *c, struct st
 	so->is_quota = is_quota;
 	so->removes = is_quota ? !quota_is_bound(c->max) : !c->attrs_len;
 	so->version = is_quota ? STORE_VERSION_ANY : c->version;
-	so->attrs = c->attrs;
-	so->attrs_len = c->attrs_len;
+	so->docs = (struct battrs){ .attrs = c->attrs, .attrs_len = c->attrs_len };
 	if (is_quota)
 		so->max = *c->max;
 	return txn_op_start(&so->txn, op, decide_set, on_set_over);

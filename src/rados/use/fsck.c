@@ -381,8 +381,7 @@ on_gateway(void *cookie, const char *key, size_t key_len, const char *val, size_
 	if (key[0] == 'x')
 		tell(c,
 		     "gateway %u on %s is dead, and not cleaned up after yet: its operations in progress are "
-		     "left "
-		     "out",
+		     "left out",
 		     c->live[c->live_nr].instance, row.host);
 	c->live_nr++;
 	return 0;
