@@ -252,9 +252,9 @@ start_helpers(struct rstore *st)
 
 	sweep_everything_later(st);
 	if (e == 0)
-		e = helper_start(&st->gw.cleaner, st, HELPERS_NS, clean_up);
+		e = periodic_start(&st->gw.cleaner, "store-cleaner", HELPERS_NS, clean_up, st);
 	if (e == 0)
-		e = helper_start(&st->gw.watcher, st, HELPERS_NS, ask_cluster);
+		e = periodic_start(&st->gw.watcher, "store-watcher", HELPERS_NS, ask_cluster, st);
 	if (e < 0)
 		gateway_stop(st);
 	return e;

@@ -7,7 +7,7 @@
  * callback; all other operations are carried out at once. Operations of one connection on one object keep their order. A write
  * operation is applied completely or not at all; its conditions are judged first.
  *
- * The helpers of a gateway (rados/io/helper.c) are replaced too: no thread is started, and fake_rados_turn_helpers() makes their turns.
+ * The helpers of a gateway (base/periodic.c) are replaced too: no thread is started, and fake_rados_turn_helpers() makes their turns.
  * A program is therefore deterministic: one thread, and all random choices follow from the seed. No function is thread-safe.
  */
 #ifndef TESTS_FAKE_LIBRADOS_H
@@ -55,7 +55,7 @@ uint64_t fake_rados_faults(void);
 
 /* Makes one turn of each helper of each gateway; the row of each gateway is written first. */
 void fake_rados_turn_helpers(void);
-/* Makes a turn of the loop of a port: one operation that waits, the messages of its mailbox, and the turns that helper_wake() has
+/* Makes a turn of the loop of a port: one operation that waits, the messages of its mailbox, and the turns that periodic_wake() has
  * requested. Returns true if there was any. */
 bool fake_rados_turn(struct mailbox *mb);
 /* Returns the configuration of a store on the cluster, in a namespace. */

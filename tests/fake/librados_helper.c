@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers of gateways without threads, in the place of rados/io/helper.c: a turn is made when the test asks for it. */
+/* Helpers of gateways without threads, in the place of base/periodic.c: a turn is made when the test asks for it. */
 #include "tests/fake/librados_int.h"
 
 #include "rados/io/rados_int.h"
@@ -9,40 +9,47 @@
 
 #define HELPERS_MAX 64
 
-static struct helper *helpers[HELPERS_MAX];
+static struct periodic *helpers[HELPERS_MAX];
 static unsigned helper_nr;
 static bool is_turning;
 
+static bool
+is_beat(const struct periodic *h)
+{
+	return h == &((const struct rstore *)h->cookie)->gw.beat;
+}
+
 static void
-turn(struct helper *h)
+turn(struct periodic *h)
 {
 	check(!is_turning);
 	is_turning = true;
-	h->asked = false;
-	h->turn(h->st);
+	h->is_asked = false;
+	h->turn(h->cookie);
 	is_turning = false;
 }
 
 int
-helper_start(struct helper *h, struct rstore *st, uint64_t every_ns, void (*fn)(struct rstore *st))
+periodic_start(struct periodic *h, const char *name, uint64_t every_ns, void (*fn)(void *cookie),
+	       void *cookie)
 {
 	check(fn && every_ns > 0 && helper_nr < HELPERS_MAX);
-	*h = (struct helper){ .st = st, .every_ns = every_ns, .turn = fn, .is_running = true };
+	*h = (struct periodic){ .every_ns = every_ns, .turn = fn, .cookie = cookie, .is_running = true };
 	helpers[helper_nr++] = h;
 	/* The table of gateways is read, so that its row has a rank. */
-	if (h == &st->gw.beat)
+	if (is_beat(h))
 		turn(h);
 	return 0;
 }
 
 void
-helper_wake(struct helper *h)
+periodic_wake(struct periodic *h)
 {
-	h->asked = true;
+	h->is_asked = true;
 }
 
 void
-helper_stop(struct helper *h)
+periodic_stop(struct periodic *h)
 {
 	unsigned at = 0;
 
@@ -69,7 +76,7 @@ fake_rados_turn_helpers(void)
 	/* A gateway that looks at the others twice while another one does not write its row takes that one for dead. */
 	for (int beats = 1; beats >= 0; beats--) {
 		for (unsigned i = 0; i < helper_nr; i++) {
-			if ((helpers[i] == &helpers[i]->st->gw.beat) == beats)
+			if (is_beat(helpers[i]) == beats)
 				turn(helpers[i]);
 		}
 	}
@@ -81,9 +88,9 @@ turn_woken(void)
 	bool any = false, beats = false;
 
 	for (unsigned i = 0; i < helper_nr; i++)
-		beats |= helpers[i]->asked && helpers[i] == &helpers[i]->st->gw.beat;
+		beats |= helpers[i]->is_asked && is_beat(helpers[i]);
 	for (unsigned i = 0; i < helper_nr; i++) {
-		if (!helpers[i]->asked && !(beats && helpers[i] == &helpers[i]->st->gw.beat))
+		if (!helpers[i]->is_asked && !(beats && is_beat(helpers[i])))
 			continue;
 		turn(helpers[i]);
 		any = true;

@@ -408,8 +408,10 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 }
 
 void
-clean_up(struct rstore *st)
+clean_up(void *cookie)
 {
+	struct rstore *st = cookie;
+
 	if (atomic_load(&st->gw.is_fenced))
 		return;
 	each_row(st, OBJECT_STORE, "x", on_dead, st);

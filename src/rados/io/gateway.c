@@ -47,7 +47,7 @@ gateway_id(struct rstore *st, struct rid *ret_id)
 	is_short = gw->last - gw->next == ID_AHEAD / 2;
 	pthread_mutex_unlock(&gw->id_lock);
 	if (is_short || e < 0)
-		helper_wake(&gw->beat);
+		periodic_wake(&gw->beat);
 	return e;
 }
 
@@ -427,8 +427,9 @@ watch_peers(struct rstore *st, struct gateway_table *t)
 }
 
 static void
-turn(struct rstore *st)
+turn(void *cookie)
 {
+	struct rstore *st = cookie;
 	struct gateway *gw = &st->gw;
 	struct gateway_table t;
 	int e = beat(st);
@@ -466,7 +467,7 @@ gateway_start(struct rstore *st, char *err, size_t err_len)
 	if (e == 0) {
 		gw->is_entered = true;
 		atomic_store(&gw->last_beat_ns, clock_ns());
-		e = helper_start(&gw->beat, st, BEAT_NS, turn);
+		e = periodic_start(&gw->beat, "store-beat", BEAT_NS, turn, st);
 	}
 	if (e < 0) {
 		gateway_stop(st);
@@ -482,11 +483,11 @@ gateway_stop(struct rstore *st)
 	struct gateway *gw = &st->gw;
 	struct list *l;
 
-	helper_stop(&st->usage);
-	helper_stop(&gw->cleaner);
-	helper_stop(&gw->watcher);
+	periodic_stop(&st->usage);
+	periodic_stop(&gw->cleaner);
+	periodic_stop(&gw->watcher);
 	/* Beats go on until nobody waits for the cluster any more. */
-	helper_stop(&gw->beat);
+	periodic_stop(&gw->beat);
 	if (gw->is_entered)
 		leave(st);
 	while ((l = list_pop(&gw->dirty)))

@@ -77,12 +77,12 @@ int remove_data(struct rstore *st, struct rid id);
 
 /* ---- watch.c ---- */
 
-/* Asks the monitors what operators want to know. */
-void ask_cluster(struct rstore *st);
+/* Asks the monitors what operators want to know. For periodic_start(); cookie: the store. */
+void ask_cluster(void *cookie);
 
 /* ---- dead.c ---- */
 
-/* Cleans up after gateways that were declared dead (rule 4), and sweeps. */
-void clean_up(struct rstore *st);
+/* Cleans up after gateways that were declared dead (rule 4), and sweeps. For periodic_start(); cookie: the store. */
+void clean_up(void *cookie);
 
 #endif

@@ -5,7 +5,7 @@
  * Threads.  Everything of an operation runs on its port's thread.  librados' threads only carry results: its
  * callbacks store one and post a message (call.c).  Shared between ports are the shards' queues and the cache
  * of buckets (a lock each, held for a few instructions and never across a call of librados), and the gateway's
- * counters.  What may block runs on threads of helpers (helper.c), or at start and stop.
+ * counters.  What may block runs on threads of helpers (base/periodic.h), or at start and stop.
  */
 #ifndef GANTRY_RADOS_IO_RADOS_INT_H
 #define GANTRY_RADOS_IO_RADOS_INT_H
@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/latency.h"
 #include "base/list.h"
+#include "base/periodic.h"
 #include "base/refuse.h"
 #include "rados/io/codec.h"
 #include "rados/io/fault.h"
@@ -132,26 +133,6 @@ op_generation(uint64_t from, uint64_t to)
 	return op;
 }
 
-/* ---- helper.c: a thread that does something again and again ---- */
-
-struct helper {
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	bool is_running, asked;
-	_Atomic bool stop; /* its turn may look, too */
-	uint64_t every_ns;
-	void (*turn)(struct rstore *st);
-	struct rstore *st;
-};
-
-/* Begins; the first turn is at once.  0 or -errno. */
-int helper_start(struct helper *h, struct rstore *st, uint64_t every_ns, void (*turn)(struct rstore *st));
-/* Has the next turn begin before its time. */
-void helper_wake(struct helper *h);
-/* Ends after the turn that is under way; one that was never started, too. */
-void helper_stop(struct helper *h);
-
 /* ---- gateways: gateway.c ---- */
 
 struct gateway {
@@ -169,7 +150,7 @@ struct gateway {
 	uint8_t *id_over; /* a bit each, by counter modulo ID_WINDOW */
 	/* Threads: one for the row, one that removes what is garbage or of the dead and may wait for a placement group that is
 	 * down, one that asks the monitors. */
-	struct helper beat, cleaner, watcher;
+	struct periodic beat, cleaner, watcher;
 	bool is_entered;
 	pthread_mutex_t lock;   /* of what follows */
 	_Atomic bool sweep_all; /* every shard, at the next sweep */
@@ -279,7 +260,7 @@ struct rstore {
 		ahead_wrong; /* reads beside a look that brought what it named, and others */
 	struct quota_book *book;
 	_Atomic uint64_t usage_turn; /* of counting: usage.c */
-	struct helper usage;
+	struct periodic usage;
 	uint32_t usage_next; /* where the reading of those without bounds goes on */
 };
 

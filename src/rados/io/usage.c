@@ -518,8 +518,9 @@ drop_unseen(struct rstore *st, uint64_t turn)
 }
 
 static void
-turn(struct rstore *st)
+turn(void *cookie)
 {
+	struct rstore *st = cookie;
 	struct table t = { .st = st, .turn = atomic_fetch_add(&st->usage_turn, 1) + 1 };
 	int e = each_row(st, OBJECT_BUCKETS, "q", on_bound, &t);
 
@@ -541,5 +542,5 @@ usage_start(struct rstore *st)
 {
 	/* Once before anybody is served. */
 	turn(st);
-	return helper_start(&st->usage, st, READ_NS, turn);
+	return periodic_start(&st->usage, "store-usage", READ_NS, turn, st);
 }

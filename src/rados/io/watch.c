@@ -58,8 +58,9 @@ ask_place(struct rstore *st, const char *pool, const char *object, char *out, si
 }
 
 void
-ask_cluster(struct rstore *st)
+ask_cluster(void *cookie)
 {
+	struct rstore *st = cookie;
 	const char *pool[POOL_NR] = { st->meta_pool, st->data_pool };
 	struct rados_cluster_stat_t cs;
 

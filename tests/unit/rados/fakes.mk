@@ -7,7 +7,7 @@ LINK-rados/test_open := librados diff mem_store
 LINK-rados/test_sweep := librados diff mem_store
 # The store on RADOS once more, with a further field of records.
 ifneq ($(RADOS),)
-ROWOBJ := $(patsubst src/%.c,$(O)/row/src/%.o,$(filter-out src/rados/io/helper.c,$(wildcard src/rados/*.c src/rados/*/*.c)))
+ROWOBJ := $(patsubst src/%.c,$(O)/row/src/%.o,$(wildcard src/rados/*.c src/rados/*/*.c))
 $(O)/row/src/%.o: src/%.c $(O)/flags $(O)/flags-tests
 	@mkdir -p $(@D)
 	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $< (row)")
