@@ -44,7 +44,7 @@ seal_again(uint8_t *buf, size_t len, const uint8_t nonce[16], const struct block
 	    back.record_nr != h->record_nr || back.epoch != h->epoch || back.seq != h->seq ||
 	    back.lap != h->lap || back.pos != h->pos || back.prev_crc != h->prev_crc ||
 	    back.flushed_upto != h->flushed_upto || back.new_epoch != h->new_epoch ||
-	    memcmp(back.new_nonce, h->new_nonce, 16) != 0 || block_epoch(buf) != h->epoch)
+	    memcmp(back.new_nonce, h->new_nonce, 16) != 0)
 		abort();
 	/* Of another epoch it is not. */
 	if (block_open(buf, len, other, &back) != -EBADMSG)
@@ -69,12 +69,12 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	memcpy(buf, data, len);
 	len = padded;
 	block_peek(buf);
+	block_claims(buf, &h);
 	if (block_open(buf, len, nonce, &h) == 0)
 		walk(buf, &h);
 	if (block_peek(buf) && block_peek(buf) <= len) {
 		uint32_t n = block_peek(buf);
 
-		block_epoch(buf);
 		crc = crc64_nvme(0, nonce, 16);
 		crc = crc64_nvme(crc, buf, CRC_OFF);
 		crc = crc64_nvme(crc, zero8, 8);

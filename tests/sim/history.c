@@ -236,14 +236,13 @@ rot_log(const struct vol *vol)
 	for (uint32_t i = 0; i < pages && nr < 64; i++) {
 		int file = log_page(vol, (at = i, &at));
 		const uint8_t *page = simdisk_page(file, at);
-		uint64_t seq, new_epoch;
+		struct block_head h;
 
-		memcpy(&seq, page + 32, 8);
-		memcpy(&new_epoch, page + 72, 8);
-		if (!block_peek(page) || seq > vol->leader.stamped || seq < vol->disk.sb.snap[0].begin.seq)
+		if (!block_peek(page) || !block_claims(page, &h) || h.seq > vol->leader.stamped ||
+		    h.seq < vol->disk.sb.snap[0].begin.seq)
 			continue;
-		if (epoch ? new_epoch == vol->leader.next.epoch && block_epoch(page) < new_epoch
-			  : block_epoch(page) == vol->leader.next.epoch)
+		if (epoch ? h.new_epoch == vol->leader.next.epoch && h.epoch < h.new_epoch
+			  : h.epoch == vol->leader.next.epoch)
 			found[nr++] = at;
 	}
 	if (!nr)

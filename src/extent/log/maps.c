@@ -32,7 +32,7 @@ note(struct replay *rp, const uint8_t *key, size_t len, int error)
 	struct lost_map *lost = malloc(sizeof *lost + len);
 
 	if (!lost)
-		return replay_refuse(rp, -ENOMEM, "no memory for the list of damage");
+		return disk_refuse(&rp->vol->disk, -ENOMEM, "no memory for the list of damage");
 	lost->next = rp->lost;
 	lost->error = error;
 	lost->len = (uint16_t)len;
@@ -59,7 +59,7 @@ maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r)
 	if (e == 0)
 		return 0;
 	if (!sync_is_lost(e))
-		return replay_refuse(rp, e, "a map cannot be read: %s", strerror(-e));
+		return disk_refuse(&rp->vol->disk, e, "a map cannot be read: %s", strerror(-e));
 	return note(rp, key, len, e);
 }
 
@@ -132,8 +132,8 @@ drop(struct replay *rp, const struct lost_map *lost)
 	int e;
 
 	if (BLOCK_HEAD_BYTES + rp->survivors_len + n > rp->vol->disk.geo.block_bytes)
-		return replay_refuse(
-			rp, -ENOTRECOVERABLE,
+		return disk_refuse(
+			&rp->vol->disk, -ENOTRECOVERABLE,
 			"more maps are lost than can be dropped at once, put the disk back from a copy");
 	rec_encode(rp->survivors + rp->survivors_len, &v);
 	rp->survivors_len += (uint32_t)n;

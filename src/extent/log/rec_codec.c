@@ -377,14 +377,6 @@ block_peek(const void *buf)
 		       : 0;
 }
 
-uint64_t
-block_epoch(const void *buf)
-{
-	struct block_head h;
-
-	return block_claims(buf, &h) ? h.epoch : 0;
-}
-
 int
 block_open(const void *buf, size_t len, const uint8_t nonce[16], struct block_head *ret_head)
 {

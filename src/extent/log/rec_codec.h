@@ -223,8 +223,6 @@ int block_open(const void *buf, size_t len, const uint8_t nonce[16], struct bloc
 uint32_t block_peek(const void *buf);
 /* Reads the header without a check. Returns false: the bytes do not begin like a block. */
 bool block_claims(const void *buf, struct block_head *ret_head);
-/* Returns the epoch in the header of a block that block_peek() accepted. */
-uint64_t block_epoch(const void *buf);
 
 /* ---- snapshot block ---- */
 

@@ -46,10 +46,10 @@ mark(struct replay *rp, uint64_t ext, const struct rec_view *v)
 		return 0;
 	if (v)
 		name_text(rp, name, sizeof name, v);
-	return replay_refuse(rp, -ENOTRECOVERABLE, "units %llu to %llu of %s %s",
-			     (unsigned long long)ext_unit(ext),
-			     (unsigned long long)ext_unit(ext) + ext_nr(ext) - 1, name,
-			     e == -EEXIST ? "belong to something else, too" : "are not on this disk");
+	return disk_refuse(&rp->vol->disk, -ENOTRECOVERABLE, "units %llu to %llu of %s %s",
+			   (unsigned long long)ext_unit(ext),
+			   (unsigned long long)ext_unit(ext) + ext_nr(ext) - 1, name,
+			   e == -EEXIST ? "belong to something else, too" : "are not on this disk");
 }
 
 /* The first record of a unit brings the unit. */
@@ -63,13 +63,13 @@ mark_place(struct replay *rp, uint64_t place, const struct rec_view *v)
 	if (e == 0 && disk_is_whole(&vol->disk, ext_unit(place)))
 		e = pack_make(vol, ext_unit(place), place_steps(v->size_bytes));
 	if (e == -ENOMEM)
-		return replay_refuse(rp, e, "no memory to count what shares a unit");
+		return disk_refuse(&rp->vol->disk, e, "no memory to count what shares a unit");
 	if (e != -EEXIST)
 		return e;
 	name_text(rp, name, sizeof name, v);
-	return replay_refuse(rp, -ENOTRECOVERABLE,
-			     "what shares unit %llu with %s takes more than there is of it",
-			     (unsigned long long)ext_unit(place), name);
+	return disk_refuse(&rp->vol->disk, -ENOTRECOVERABLE,
+			   "what shares unit %llu with %s takes more than there is of it",
+			   (unsigned long long)ext_unit(place), name);
 }
 
 /* What a record names; its entries come from the map first, if they lie in one. */
@@ -131,7 +131,7 @@ find_space(struct replay *rp)
 			e = alloc_add(vol->disk.alloc, i * per_seg, per_seg);
 	}
 	if (e < 0)
-		return replay_refuse(rp, e, "no memory for the map of free space");
+		return disk_refuse(&rp->vol->disk, e, "no memory for the map of free space");
 	/* Before what is in them: some of its types are less. */
 	e = each_record(vol, KEY_BUCKET, count_bucket, rp);
 	tree_stats(vol->tree, &ts);
@@ -238,9 +238,9 @@ room_for_epoch(struct replay *rp)
 	if (e == 0)
 		e = snapshot_now(vol, rp->r);
 	if (e < 0)
-		return replay_refuse(rp, e,
-				     "the log has no room for a new epoch, and no snapshot can make some: %s",
-				     disk_failed(&vol->disk) ? vol->disk.reason : strerror(-e));
+		return disk_refuse(&rp->vol->disk, e,
+				   "the log has no room for a new epoch, and no snapshot can make some: %s",
+				   disk_failed(&vol->disk) ? vol->disk.reason : strerror(-e));
 	log_note("%s: starts had used up the log; it was trimmed", vol->disk.name);
 	return 0;
 }
@@ -306,9 +306,9 @@ begin_epoch(struct replay *rp, uint64_t start_no)
 	int e;
 
 	if (start_no > FMT_START_NO_MAX)
-		return replay_refuse(rp, -ENOTRECOVERABLE,
-				     "started more often than can be counted: %llu times",
-				     (unsigned long long)start_no);
+		return disk_refuse(&rp->vol->disk, -ENOTRECOVERABLE,
+				   "started more often than can be counted: %llu times",
+				   (unsigned long long)start_no);
 	vol->start_no = vol->disk.sb.start_no = start_no;
 	if (RULE_VERSION_HAS_START)
 		atomic_store(&vol->version, vol->start_no << FMT_COUNTER_BITS);
@@ -330,8 +330,8 @@ begin_epoch(struct replay *rp, uint64_t start_no)
 		e = disk_write_super(&vol->disk, rp->r);
 	}
 	if (e < 0)
-		return replay_refuse(rp, e, "cannot begin a new epoch at log offset %llu: %s",
-				     (unsigned long long)rp->cut.pos, strerror(-e));
+		return disk_refuse(&rp->vol->disk, e, "cannot begin a new epoch at log offset %llu: %s",
+				   (unsigned long long)rp->cut.pos, strerror(-e));
 	return 0;
 }
 
@@ -355,8 +355,8 @@ mend_log(struct replay *rp)
 	}
 	sync_free(zeros);
 	if (e < 0)
-		return replay_refuse(rp, e, "the log has bad sectors that cannot be written: %s",
-				     strerror(-e));
+		return disk_refuse(&rp->vol->disk, e, "the log has bad sectors that cannot be written: %s",
+				   strerror(-e));
 	return 0;
 }
 
@@ -419,7 +419,7 @@ make_room(struct replay *rp)
 		int e = snapshot_now(vol, rp->r);
 
 		if (disk_failed(&vol->disk))
-			return replay_refuse(rp, e, "%s", vol->disk.reason);
+			return disk_refuse(&rp->vol->disk, e, "%s", vol->disk.reason);
 		if (e < 0)
 			break; /* it can be served; PUTs wait */
 	}

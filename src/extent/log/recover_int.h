@@ -49,9 +49,6 @@ struct replay {
 
 /* ---- report.c ---- */
 
-/* Sets vol->disk.why to the name of the disk and a reason, and returns r. */
-int replay_refuse(struct replay *rp, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
-
 /* Sets vol->disk.why, and adds the remedies of a row with these values; returns r. */
 int refuse_with(struct replay *rp, int r, enum advice_id id, const struct advice_values *v, const char *fmt,
 		...) __attribute__((format(printf, 5, 6)));

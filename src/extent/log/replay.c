@@ -105,8 +105,9 @@ apply_block(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
 			at += (uint32_t)n;
 		}
 		if (decoded == i)
-			return replay_refuse(rp, -ENOTRECOVERABLE, "log offset %llu: record %u is impossible",
-					     (unsigned long long)h->pos, i);
+			return disk_refuse(&rp->vol->disk, -ENOTRECOVERABLE,
+					   "log offset %llu: record %u is impossible",
+					   (unsigned long long)h->pos, i);
 		e = apply_record(rp, &v[i % AHEAD]);
 		if (e < 0)
 			return e;
@@ -185,8 +186,8 @@ replay_log(struct replay *rp)
 		if (sync_is_unreadable(e))
 			return is_known_end(rp) ? 0 : refuse_end(rp, e);
 		if (e < 0)
-			return replay_refuse(rp, e, "the log cannot be read at %llu: %s",
-					     (unsigned long long)rp->pos.pos, strerror(-e));
+			return disk_refuse(&rp->vol->disk, e, "the log cannot be read at %llu: %s",
+					   (unsigned long long)rp->pos.pos, strerror(-e));
 		e = believe(rp, h.flushed_upto);
 		/* An epoch block comes after a flush of all it stands for, and says so. */
 		if (e == 0 && h.flushed_upto >= h.seq)
@@ -270,10 +271,10 @@ replay_look_behind(struct replay *rp, bool list)
 			continue;
 		}
 		if (e < 0)
-			return replay_refuse(rp, e, "the log cannot be read at %llu: %s",
-					     (unsigned long long)pos, strerror(-e));
+			return disk_refuse(&rp->vol->disk, e, "the log cannot be read at %llu: %s",
+					   (unsigned long long)pos, strerror(-e));
 		/* Cheap first: nearly everything here is of another epoch. */
-		if (block_peek(bytes) && block_epoch(bytes) == rp->pos.epoch) {
+		if (block_claims(bytes, &h) && h.epoch == rp->pos.epoch) {
 			e = log_open(&rp->log, pos, rp->pos.nonce, &h, &bytes);
 			if (sync_is_unreadable(e))
 				pass_over(rp, pos);

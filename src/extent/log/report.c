@@ -68,20 +68,6 @@ report_dropped(struct replay *rp, const struct rec_view *v, const char *line)
 }
 
 int
-replay_refuse(struct replay *rp, int r, const char *fmt, ...)
-{
-	struct disk *d = &rp->vol->disk;
-	size_t len = (size_t)snprintf(d->why, sizeof d->why, "%s: ", d->name);
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (len < sizeof d->why)
-		vsnprintf(d->why + len, sizeof d->why - len, fmt, ap);
-	va_end(ap);
-	return r;
-}
-
-int
 refuse_with(struct replay *rp, int r, enum advice_id id, const struct advice_values *v, const char *fmt, ...)
 {
 	va_list ap;
@@ -99,14 +85,14 @@ refuse_memory(struct replay *rp, int error, uint64_t record_nr)
 	uint64_t given = rp->vol->index_bytes, need = given / 4 * 5;
 
 	if (error != -ENOSPC)
-		return replay_refuse(rp, error, "the index cannot be filled: %s", strerror(-error));
+		return disk_refuse(&rp->vol->disk, error, "the index cannot be filled: %s", strerror(-error));
 	/* A start may use an eighth more, which is full: as much for each to come as for each that is there. */
 	if (rp->applied && record_nr > rp->applied)
 		need = (uint64_t)((double)given * 1.2 * (double)record_nr / (double)rp->applied);
 	if (need < given / 4 * 5)
 		need = given / 4 * 5;
-	return replay_refuse(
-		rp, -EINVAL,
+	return disk_refuse(
+		&rp->vol->disk, -EINVAL,
 		"the index does not fit into memory.index: it is %llu MiB, about %llu MiB are needed",
 		(unsigned long long)(given >> 20), (unsigned long long)(need >> 20) + 1);
 }

@@ -176,8 +176,8 @@ find_older(struct replay *rp)
 	if (e == 0)
 		return 0;
 	if (!sync_is_lost(e))
-		return replay_refuse(rp, e, "cannot read snapshot %llu: %s", (unsigned long long)older->id,
-				     strerror(-e));
+		return disk_refuse(&rp->vol->disk, e, "cannot read snapshot %llu: %s",
+				   (unsigned long long)older->id, strerror(-e));
 	report(rp->rep, "%s: the older snapshot %llu %s and is given up", vol->disk.name,
 	       (unsigned long long)older->id, e == -EBADMSG ? "is damaged" : "cannot be read");
 	*older = (struct snap_ref){ 0 };
@@ -205,13 +205,14 @@ snapshots_load(struct replay *rp)
 			e = walk(rp, &snap[0], &vol->snap.space[0], true, &named);
 	}
 	if (e == -EBADMSG)
-		return replay_refuse(rp, -ENOTRECOVERABLE, "snapshot %llu is damaged, and there is no other",
-				     (unsigned long long)snap[0].id);
+		return disk_refuse(&rp->vol->disk, -ENOTRECOVERABLE,
+				   "snapshot %llu is damaged, and there is no other",
+				   (unsigned long long)snap[0].id);
 	if (e == -ENOSPC)
 		return no_memory(rp);
 	if (e < 0)
-		return replay_refuse(rp, e, "cannot load snapshot %llu: %s", (unsigned long long)snap[0].id,
-				     strerror(-e));
+		return disk_refuse(&rp->vol->disk, e, "cannot load snapshot %llu: %s",
+				   (unsigned long long)snap[0].id, strerror(-e));
 	rp->version_max = rp->version_max > snap[0].version_max ? rp->version_max : snap[0].version_max;
 	return named && !vol->disk.lost_super ? 0 : find_older(rp);
 }

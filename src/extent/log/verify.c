@@ -200,8 +200,9 @@ verify_block(struct replay *rp, const struct tail_block *b)
 		int n = rec_decode(b->bytes + at, b->head.used_bytes - at, &rp->vol->disk.geo, &v), e;
 
 		if (n < 0)
-			return replay_refuse(rp, -ENOTRECOVERABLE, "log offset %llu: record %u is impossible",
-					     (unsigned long long)b->head.pos, i);
+			return disk_refuse(&rp->vol->disk, -ENOTRECOVERABLE,
+					   "log offset %llu: record %u is impossible",
+					   (unsigned long long)b->head.pos, i);
 		name_text(rp, name, sizeof name, &v);
 		e = cut && RULE_TAIL_PREFIX ? -EBADMSG : verify_record(rp, &v);
 		if (sync_is_unreadable(e) && rp->rep->repair) {
@@ -222,8 +223,9 @@ verify_block(struct replay *rp, const struct tail_block *b)
 				strerror(-e), name);
 		}
 		if (e < 0 && e != -EBADMSG)
-			return replay_refuse(rp, e, "log offset %llu: the data of %s cannot be read: %s",
-					     (unsigned long long)b->head.pos, name, strerror(-e));
+			return disk_refuse(&rp->vol->disk, e,
+					   "log offset %llu: the data of %s cannot be read: %s",
+					   (unsigned long long)b->head.pos, name, strerror(-e));
 		if (e < 0) {
 			if (!cut)
 				snprintf(rp->cut_key, sizeof rp->cut_key, "%s", name);
