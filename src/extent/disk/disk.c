@@ -375,6 +375,14 @@ disk_init(struct disk *d)
 	pthread_mutex_init(&d->asked.lock, NULL);
 }
 
+void
+disk_set_path(struct disk *d, const char *path)
+{
+	snprintf(d->path, sizeof d->path, "%s", path);
+	disk_name(d->name, NULL, d->path);
+	d->is_device = file_is_device(path);
+}
+
 int
 disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns)
 {
@@ -382,9 +390,7 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 	char why[256];
 	int e;
 
-	snprintf(d->path, sizeof d->path, "%s", dc->path);
-	disk_name(d->name, NULL, d->path);
-	d->is_device = file_is_device(dc->path);
+	disk_set_path(d, dc->path);
 	places(d);
 	if (place_is_memory(dc->path, why, sizeof why))
 		log_warn("%s: %s", dc->path, why);

@@ -35,6 +35,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+struct meter_disk;
 struct ring;
 
 #define DISK_WHY_BYTES 1200
@@ -214,6 +215,8 @@ int disk_open_locked(struct disk *d, const char *name, uint64_t until_ns, int *r
 /* ---- disk.c ---- */
 
 void disk_init(struct disk *d);
+/* Sets the path, the path as the name for messages, and whether the path leads to a device. */
+void disk_set_path(struct disk *d, const char *path);
 /* Opens, checks and locks all files or the device, and reads the superblocks into d->sb. Returns 0, or -errno
  * with the reason in d->why. */
 int disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint64_t lock_wait_ns);
@@ -363,19 +366,19 @@ int disk_mend_super(struct disk *d, struct ring *r, int copy);
 /* Searches for the second superblock at the end of a device of size_bytes, when the first superblock is lost.
  * Returns 0, -ENOENT if there is none, or -ENOMEM. */
 int super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super);
-/* Writes a superblock, without a flush. Returns 0 or -errno. */
-int super_write(struct ring *r, int fd, uint64_t off, const struct super *sb);
 
 /* ---- owner.c: the disk to which a file belongs, and the host that has the disk ---- */
 
 /* Checks the mark of an open file. Returns 0, also for a file without a mark, or -EINVAL, with the reason in
  * d->why, if the mark names another disk or another file. */
 int disk_check_mark(struct disk *d, int fd, const char *name);
-/* Marks a new file with the UUID of its disk. Has no effect if the file system does not support marks. */
-void disk_mark(const uint8_t *disk_uuid, int fd, const char *name);
-/* Makes and locks a file of `bytes` zeros in the directory. The file is written under another name, and
- * renamed when it is complete. Returns the descriptor, or -errno. */
-int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r);
+/* Writes `bytes` zeros at the begin of a file or device, and adds them to the progress (NULL: none) as they are written. Returns
+ * 0 or -errno. */
+int disk_zero(struct disk *d, int fd, uint64_t bytes, struct meter_disk *meter, struct ring *r);
+/* Makes and locks a file of `bytes` zeros in the directory, with the mark of the disk if the file system supports marks. The file
+ * is written under another name, and renamed when it is complete. meter: as for disk_zero(). Returns the descriptor, or -errno. */
+int disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct meter_disk *meter,
+		   struct ring *r);
 /* Opens and locks the file of the host block, if it exists, and checks that it belongs to the disk. Returns
  * 0, or -errno with the reason in d->why. */
 int disk_open_host(struct disk *d, struct ring *r, uint64_t until_ns);

@@ -15,45 +15,10 @@
 #include "store/meter.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-
-#define COUNTED_BYTES ((uint64_t)64 << 20)
-
-static int
-random_bytes(void *buf, size_t len)
-{
-	return getrandom(buf, len, 0) == (ssize_t)len ? 0 : -EIO;
-}
-
-/* The first superblock: one epoch that has begun, one empty snapshot. */
-static int
-first_super(struct super *sb, const struct geometry *geo, enum super_kind kind,
-	    const struct store_birth *birth)
-{
-	memset(sb, 0, sizeof *sb);
-	if (random_bytes(sb->store_uuid, 16) < 0 || random_bytes(sb->disk_uuid, 16) < 0 ||
-	    random_bytes(sb->nonce, 16) < 0)
-		return -EIO;
-	sb->kind = kind;
-	sb->geo = *geo;
-	sb->epoch = 1;
-	sb->snap[0].id = 1;
-	sb->snap[0].begin = (struct log_pos){ .seq = 1, .epoch = 1 };
-	memcpy(sb->snap[0].begin.nonce, sb->nonce, 16);
-	sb->start_no = 1;
-	if (birth) {
-		memcpy(sb->store_uuid, birth->store_uuid, UUID_BYTES);
-		memcpy(sb->disk_uuid, birth->table.uuid[birth->number], UUID_BYTES);
-		sb->table = birth->table;
-	} else {
-		super_table_of_one(sb);
-	}
-	return 0;
-}
 
 static int
 is_ours(const char *name)
@@ -85,6 +50,7 @@ one_of_ours(void *cookie, const char *name)
 
 /* The making of one disk. */
 struct making {
+	struct disk d; /* files are open, and host block and segments are not used */
 	const struct store_disk_conf *dc;
 	uint64_t index_bytes;
 	struct store_birth *birth; /* NULL: a store of one disk */
@@ -92,35 +58,17 @@ struct making {
 	/* is_look: obstacles are reported, and nothing is written */
 	bool force, is_look;
 	struct ring *r;
-	int fd; /* descriptor of the directory or of the device */
-	struct geometry geo;
-	struct super sb;
-	char *err;
-	size_t err_len;
 };
-
-/* Writes the reason of an error, which follows the path. Returns e. */
-static int __attribute__((format(printf, 3, 4))) making_refuse(struct making *m, int e, const char *fmt, ...)
-{
-	char why[300];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, sizeof why, fmt, ap);
-	va_end(ap);
-	return refuse(m->err, m->err_len, e, "%s: %s", m->dc->path, why);
-}
 
 /* fd: its superblock, or -1. */
 static int
 refuse_in_use(struct making *m, int fd, const char *what)
 {
-	uint8_t uuid[UUID_BYTES];
-	char name[DISK_NAME_BYTES];
+	struct disk *d = &m->d;
 
-	if (!disk_peek(fd, m->r, uuid))
-		return making_refuse(m, -EBUSY, "%s", what);
-	return refuse(m->err, m->err_len, -EBUSY, "disk %s is %s", disk_name_of(name, uuid, m->dc->path),
+	if (!disk_peek(fd, m->r, d->uuid))
+		return disk_refuse(d, -EBUSY, "%s", what);
+	return refuse(d->why, sizeof d->why, -EBUSY, "disk %s is %s", disk_name_of(d->name, d->uuid, d->path),
 		      what);
 }
 
@@ -128,62 +76,65 @@ refuse_in_use(struct making *m, int fd, const char *what)
 static int
 refuse_used(struct making *m, enum advice_id id, const char *name)
 {
+	struct disk *d = &m->d;
 	int e = id == ADVICE_HAS_STORE ? -EALREADY : -EEXIST;
 
 	if (name[0])
-		making_refuse(m, e, "not empty (%s)", name);
+		disk_refuse(d, e, "not empty (%s)", name);
 	else
-		making_refuse(m, e, id == ADVICE_HAS_STORE ? "has a store already" : "holds data");
-	advice_add(m->err, m->err_len, id, &(struct advice_values){ .path = m->dc->path });
+		disk_refuse(d, e, id == ADVICE_HAS_STORE ? "has a store already" : "holds data");
+	advice_add(d->why, sizeof d->why, id, &(struct advice_values){ .path = m->dc->path });
 	return e;
 }
 
 /* With force: another host may use what is there. */
 static int
-ask_for_host(struct making *m, int fd, uint64_t off)
+ask_for_host(struct making *m)
 {
-	struct host h;
+	struct disk *d = &m->d;
 
-	host_init(&h);
-	h.fd = fd;
-	h.off = off;
-	return host_wait(&h, m->r, m->dc->path, m->err, m->err_len);
+	return host_wait(&d->host, m->r, d->name, d->why, sizeof d->why);
 }
 
-/* Makes the superblock, and begins to count. */
+/* Makes the superblock: one epoch that has begun, one empty snapshot; the first copy is the newer one. Begins to count. */
 static int
 begin(struct making *m, enum super_kind kind)
 {
-	int e = first_super(&m->sb, &m->geo, kind, m->birth);
+	const struct store_birth *birth = m->birth;
+	struct super *sb = &m->d.sb;
+	uint8_t seeds[3 * 16];
 
 	meter_step(m->meter, METER_MAKE,
-		   m->geo.log_bytes + (kind == SUPER_DEVICE ? FMT_DEVICE_HEAD_BYTES : m->geo.seg_bytes));
-	return e;
-}
-
-/* Writes zeros, and counts them. */
-static int
-write_zeros(struct making *m, int fd, uint64_t bytes, struct meter_disk *meter)
-{
-	int e = 0;
-
-	for (uint64_t off = 0, n; e == 0 && off < bytes; off += n) {
-		n = bytes - off < COUNTED_BYTES ? bytes - off : COUNTED_BYTES;
-		e = sync_zero(m->r, fd, off, n);
-		meter_add(meter, n);
+		   m->d.geo.log_bytes + (kind == SUPER_DEVICE ? FMT_DEVICE_HEAD_BYTES : m->d.geo.seg_bytes));
+	if (getrandom(seeds, sizeof seeds, 0) != sizeof seeds)
+		return -EIO;
+	*sb = (struct super){ .gen = 2,
+			      .kind = kind,
+			      .geo = m->d.geo,
+			      .epoch = 1,
+			      .snap[0] = { .id = 1, .begin = { .seq = 1, .epoch = 1 } },
+			      .start_no = 1 };
+	memcpy(sb->store_uuid, seeds, 16);
+	memcpy(sb->disk_uuid, seeds + 16, 16);
+	memcpy(sb->nonce, seeds + 32, 16);
+	memcpy(sb->snap[0].begin.nonce, sb->nonce, 16);
+	if (birth) {
+		memcpy(sb->store_uuid, birth->store_uuid, UUID_BYTES);
+		memcpy(sb->disk_uuid, birth->table.uuid[birth->number], UUID_BYTES);
+		sb->table = birth->table;
+	} else {
+		super_table_of_one(sb);
 	}
-	return e;
+	return 0;
 }
 
-/* Writes one of the two: the first one is the newer. */
+/* Writes the superblocks, which are last: a store half made is no store. e: -errno of the steps before, or 0. */
 static int
-write_super(struct making *m, int fd, uint64_t off, bool is_first)
+finish(struct making *m, int e)
 {
-	int e;
-
-	m->sb.gen = is_first ? 2 : 1;
-	e = super_write(m->r, fd, off, &m->sb);
-	return e == 0 ? file_fsync(fd) : e;
+	for (int i = 1; e == 0 && i >= 0; i--)
+		e = disk_mend_super(&m->d, m->r, i);
+	return e < 0 ? disk_refuse(&m->d, e, "cannot make the store: %s", strerror(-e)) : 0;
 }
 
 /* ---- a directory ---- */
@@ -192,51 +143,30 @@ write_super(struct making *m, int fd, uint64_t off, bool is_first)
 static int
 wipe_directory(struct making *m)
 {
-	int fd[2], host_fd, e = 0;
+	struct disk *d = &m->d;
 	char name[64] = "";
+	int e = 0;
 
 	for (int i = 0; i < 2; i++) {
-		fd[i] = file_open(m->fd, super_names[i], false);
-		if (fd[i] >= 0 && file_lock(fd[i]) < 0)
+		d->super_fd[i] = file_open(d->dir_fd, super_names[i], false);
+		if (d->super_fd[i] >= 0 && file_lock(d->super_fd[i]) < 0)
 			e = -EBUSY;
 	}
-	host_fd = e < 0 ? -1 : file_open(m->fd, "host", false);
 	if (e < 0)
-		refuse_in_use(m, fd[0], "in use by another process; stop gantryd first");
-	else if (host_fd >= 0)
-		e = ask_for_host(m, host_fd, 0);
-	file_close(host_fd);
+		refuse_in_use(m, d->super_fd[0], "in use by another process; stop gantryd first");
+	d->host.fd = e < 0 ? -1 : file_open(d->dir_fd, "host", false);
+	if (d->host.fd >= 0)
+		e = ask_for_host(m);
 	/* One at a time: a directory must not change while it is read. */
-	while (e == 0 && (e = file_each(m->fd, one_of_ours, name)) != 0) {
-		e = e == 1 ? file_unlink(m->fd, name) : e;
+	while (e == 0 && (e = file_each(d->dir_fd, one_of_ours, name)) != 0) {
+		e = e == 1 ? file_unlink(d->dir_fd, name) : e;
 		if (e < 0)
-			making_refuse(m, e, "cannot remove %s: %s", name, strerror(-e));
+			disk_refuse(d, e, "cannot remove %s: %s", name, strerror(-e));
 	}
-	file_close(fd[0]);
-	file_close(fd[1]);
-	return e;
-}
-
-/* Makes a file, which gets its name when it is whole. super_nr: of the superblock in it; -1: the file has zeros, which are
- * counted. */
-static int
-write_file(struct making *m, const char *name, uint64_t bytes, int super_nr)
-{
-	char tmp[48];
-	int fd, e;
-
-	snprintf(tmp, sizeof tmp, "%s.new", name);
-	file_unlink(m->fd, tmp);
-	fd = file_open(m->fd, tmp, true);
-	if (fd < 0)
-		return fd;
-	e = write_zeros(m, fd, bytes, super_nr < 0 ? m->meter : NULL);
-	disk_mark(m->sb.disk_uuid, fd, name);
-	if (e == 0)
-		e = super_nr < 0 ? file_fsync(fd) : write_super(m, fd, 0, super_nr == 0);
-	if (e == 0)
-		e = file_rename(m->fd, tmp, name);
-	file_close(fd);
+	for (int i = 0; i < 2; i++) {
+		file_close(d->super_fd[i]);
+		d->super_fd[i] = -1;
+	}
 	return e;
 }
 
@@ -263,18 +193,18 @@ clear_directory(struct making *m)
 	uint64_t room;
 	int e;
 
-	if (file_is_root(m->fd))
-		return making_refuse(m, -EINVAL,
-				     "the root of a system is no disk; make a directory of its own");
-	e = file_each(m->fd, any_name, name);
+	if (file_is_root(m->d.dir_fd))
+		return disk_refuse(&m->d, -EINVAL,
+				   "the root of a system is no disk; make a directory of its own");
+	e = file_each(m->d.dir_fd, any_name, name);
 	if (e == 1 && !m->force)
-		return has_super(m->fd) ? refuse_used(m, ADVICE_HAS_STORE, "")
-					: refuse_used(m, ADVICE_NOT_EMPTY, name);
+		return has_super(m->d.dir_fd) ? refuse_used(m, ADVICE_HAS_STORE, "")
+					      : refuse_used(m, ADVICE_NOT_EMPTY, name);
 	if (e >= 0)
 		e = m->force && !m->is_look ? wipe_directory(m) : 0;
-	if (e == 0 && file_room(m->fd, &room) == 0 && room < m->dc->size_bytes)
-		return making_refuse(m, -ENOSPC, "the file system has room for %s, and %s are wanted",
-				     size_text(room, has), size_text(m->dc->size_bytes, size));
+	if (e == 0 && file_room(m->d.dir_fd, &room) == 0 && room < m->dc->size_bytes)
+		return disk_refuse(&m->d, -ENOSPC, "the file system has room for %s, and %s are wanted",
+				   size_text(room, has), size_text(m->dc->size_bytes, size));
 	return e;
 }
 
@@ -285,28 +215,25 @@ format_directory(struct making *m)
 	int e;
 
 	if (place_is_dev(m->dc->path))
-		return making_refuse(m, -ENODEV, "there is no such device, and nothing is made below /dev");
+		return disk_refuse(&m->d, -ENODEV, "there is no such device, and nothing is made below /dev");
 	if (m->dc->size_bytes == 0)
-		return making_refuse(m, -EINVAL, "a directory needs a size");
-	if (geo_choose(m->dc->size_bytes, m->index_bytes, &m->geo) < 0)
-		return making_refuse(m, -EINVAL, "%s are too few", size_text(m->dc->size_bytes, size));
-	m->fd = file_open_dir(m->dc->path, true);
-	if (m->fd < 0)
-		return making_refuse(m, m->fd, "%s", strerror(-m->fd));
+		return disk_refuse(&m->d, -EINVAL, "a directory needs a size");
+	if (geo_choose(m->dc->size_bytes, m->index_bytes, &m->d.geo) < 0)
+		return disk_refuse(&m->d, -EINVAL, "%s are too few", size_text(m->dc->size_bytes, size));
+	m->d.dir_fd = file_open_dir(m->dc->path, true);
+	if (m->d.dir_fd < 0)
+		return disk_refuse(&m->d, m->d.dir_fd, "%s", strerror(-m->d.dir_fd));
 	e = clear_directory(m);
 	if (e < 0 || m->is_look)
 		return e;
 	e = begin(m, SUPER_DIRECTORY);
 	if (e == 0)
-		e = write_file(m, "log", m->geo.log_bytes, -1);
-	if (e == 0)
-		e = write_file(m, "seg-0000", m->geo.seg_bytes, -1);
-	/* The superblocks are last: a store half made is no store. */
-	for (int i = 1; e == 0 && i >= 0; i--)
-		e = write_file(m, super_names[i], FMT_SUPER_BYTES, i);
-	if (e == 0)
-		e = file_fsync(m->fd);
-	return e < 0 ? making_refuse(m, e, "cannot make the store: %s", strerror(-e)) : 0;
+		e = m->d.log.fd = disk_make_file(&m->d, "log", m->d.geo.log_bytes, m->meter, m->r);
+	if (e >= 0) {
+		e = disk_make_file(&m->d, "seg-0000", m->d.geo.seg_bytes, m->meter, m->r);
+		file_close(e);
+	}
+	return finish(m, e < 0 ? e : 0);
 }
 
 /* ---- a device ---- */
@@ -367,21 +294,27 @@ look_at_device(int fd, struct ring *r, uint64_t device_bytes, uint64_t size_byte
 static int
 open_device(struct making *m)
 {
-	m->fd = disk_open_device(m->dc->path, clock_ns() + NS_PER_S);
-	if (m->fd == -EBUSY) {
-		m->fd = file_peek_device(m->dc->path);
-		return refuse_in_use(m, m->fd,
+	struct disk *d = &m->d;
+
+	d->log.fd = disk_open_device(d->path, clock_ns() + NS_PER_S);
+	if (d->log.fd == -EBUSY) {
+		d->log.fd = file_peek_device(d->path);
+		return refuse_in_use(m, d->log.fd,
 				     "in use by another process, or mounted; stop what has it first");
 	}
-	if (m->fd < 0)
-		return making_refuse(m, m->fd, "%s", strerror(-m->fd));
-	return file_lock(m->fd) < 0 ? refuse_in_use(m, m->fd, "in use by another process; stop gantryd first")
-				    : 0;
+	if (d->log.fd < 0)
+		return disk_refuse(d, d->log.fd, "%s", strerror(-d->log.fd));
+	d->super_fd[0] = d->super_fd[1] = d->host.fd = d->log.fd;
+	d->host.off = FMT_HOST_OFF;
+	return file_lock(d->log.fd) < 0
+		       ? refuse_in_use(m, d->log.fd, "in use by another process; stop gantryd first")
+		       : 0;
 }
 
 static int
 format_device(struct making *m)
 {
+	struct disk *d = &m->d;
 	uint64_t bytes = 0, size_bytes, second = 0;
 	bool empty = false, store = false;
 	char text[AMOUNT_TEXT];
@@ -389,34 +322,29 @@ format_device(struct making *m)
 
 	if (e < 0)
 		return e;
-	e = file_size(m->fd, &bytes);
+	e = file_size(d->log.fd, &bytes);
 	size_bytes = m->dc->size_bytes ? m->dc->size_bytes : bytes;
 	if (e == 0)
-		e = look_at_device(m->fd, m->r, bytes, size_bytes, &empty, &store, &second);
+		e = look_at_device(d->log.fd, m->r, bytes, size_bytes, &empty, &store, &second);
 	if (e < 0)
-		return making_refuse(m, e, "%s", strerror(-e));
+		return disk_refuse(d, e, "%s", strerror(-e));
 	if ((store || !empty) && !m->force)
 		return refuse_used(m, store ? ADVICE_HAS_STORE : ADVICE_HOLDS_DATA, "");
-	e = m->force ? ask_for_host(m, m->fd, FMT_HOST_OFF) : 0;
+	e = m->force ? ask_for_host(m) : 0;
 	if (e < 0)
 		return e;
-	if (size_bytes > bytes || geo_choose(size_bytes, m->index_bytes, &m->geo) < 0)
-		return making_refuse(m, -EINVAL, "the device has %s", size_text(bytes, text));
+	if (size_bytes > bytes || geo_choose(size_bytes, m->index_bytes, &d->geo) < 0)
+		return disk_refuse(d, -EINVAL, "the device has %s", size_text(bytes, text));
 	if (m->is_look)
 		return 0;
+	d->super_off[1] = geo_second_off(&d->geo);
 	e = begin(m, SUPER_DEVICE);
 	if (e == 0)
-		e = write_zeros(m, m->fd, FMT_DEVICE_HEAD_BYTES + m->geo.log_bytes, m->meter);
+		e = disk_zero(d, d->log.fd, FMT_DEVICE_HEAD_BYTES + d->geo.log_bytes, m->meter, m->r);
 	/* Nobody shall find the one of the store that was there. */
 	if (e == 0 && second)
-		e = sync_zero(m->r, m->fd, second, FMT_SUPER_BYTES);
-	if (e == 0)
-		e = file_fsync(m->fd);
-	if (e == 0)
-		e = write_super(m, m->fd, geo_second_off(&m->geo), false);
-	if (e == 0)
-		e = write_super(m, m->fd, 0, true);
-	return e < 0 ? making_refuse(m, e, "cannot make the store: %s", strerror(-e)) : 0;
+		e = sync_zero(m->r, d->log.fd, second, FMT_SUPER_BYTES);
+	return finish(m, e == 0 ? file_fsync(d->log.fd) : e);
 }
 
 int
@@ -428,10 +356,8 @@ disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store
 			    .birth = birth,
 			    .meter = birth ? birth->meter : NULL,
 			    .force = force,
-			    .is_look = birth && birth->is_look,
-			    .fd = -1,
-			    .err = err,
-			    .err_len = err_len };
+			    .is_look = birth && birth->is_look };
+	struct disk *d = &m.d;
 	char why[256];
 	int e = sync_ring(&m.r, err, err_len);
 
@@ -439,11 +365,15 @@ disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store
 		return e;
 	if (!m.is_look && place_is_memory(dc->path, why, sizeof why))
 		log_warn("%s: %s", dc->path, why);
-	e = file_is_device(dc->path) ? format_device(&m) : format_directory(&m);
+	disk_init(d);
+	disk_set_path(d, dc->path);
+	e = d->is_device ? format_device(&m) : format_directory(&m);
 	if (e == 0 && m.is_look)
-		birth->size_bytes = m.geo.size_bytes;
+		birth->size_bytes = d->geo.size_bytes;
+	if (e < 0)
+		snprintf(err, err_len, "%s", d->why);
 	meter_step(m.meter, METER_WAITS, 0);
-	file_close(m.fd);
+	disk_fini(d);
 	ring_free(m.r);
 	return sync_no_room(e, err, err_len);
 }

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
+#include "store/meter.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -45,19 +46,25 @@ disk_check_mark(struct disk *d, int fd, const char *name)
 			   name, has, want);
 }
 
-void
-disk_mark(const uint8_t *disk_uuid, int fd, const char *name)
+int
+disk_zero(struct disk *d, int fd, uint64_t bytes, struct meter_disk *meter, struct ring *r)
 {
-	char text[FILE_MARK_MAX];
+	int e = 0;
 
-	mark_of(disk_uuid, name, text);
-	file_mark_set(fd, text);
+	/* A GiB takes longer than the host block may wait for its next beat. */
+	for (uint64_t at = 0, n; e == 0 && at < bytes; at += n) {
+		n = bytes - at < ZERO_STEP ? bytes - at : ZERO_STEP;
+		e = sync_zero(r, fd, at, n);
+		meter_add(meter, n);
+		disk_beat(d, r);
+	}
+	return e;
 }
 
 int
-disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r)
+disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct meter_disk *meter, struct ring *r)
 {
-	char tmp[48];
+	char tmp[48], text[FILE_MARK_MAX];
 	int dir_fd = d->dir_fd, fd, e;
 
 	snprintf(tmp, sizeof tmp, "%s.new", name);
@@ -66,13 +73,10 @@ disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct ring *r)
 	if (fd < 0)
 		return fd;
 	e = RULE_LOCK_EVERY_FILE ? file_lock(fd) : 0;
-	/* A GiB takes longer than the host block may wait for its next beat. */
-	for (uint64_t at = 0, n; e == 0 && at < bytes; at += n) {
-		n = bytes - at < ZERO_STEP ? bytes - at : ZERO_STEP;
-		e = sync_zero(r, fd, at, n);
-		disk_beat(d, r);
-	}
-	disk_mark(d->sb.disk_uuid, fd, name);
+	if (e == 0)
+		e = disk_zero(d, fd, bytes, meter, r);
+	mark_of(d->sb.disk_uuid, name, text);
+	file_mark_set(fd, text);
 	if (e == 0)
 		e = disk_fsync_file(d, fd);
 	if (e == 0)

@@ -26,7 +26,7 @@ make_segment(struct disk *d, struct ring *r, uint32_t seg)
 
 	check(!d->is_device && d->seg[seg].fd < 0);
 	disk_seg_name(name, seg);
-	fd = disk_make_file(d, name, d->geo.seg_bytes, r);
+	fd = disk_make_file(d, name, d->geo.seg_bytes, NULL, r);
 	if (fd < 0)
 		return fd;
 	d->seg[seg].fd = fd;
@@ -82,7 +82,7 @@ mend_file(struct disk *d, struct ring *r, int64_t seg)
 			e = file_rename(d->dir_fd, name, aside);
 			file_close(f->fd);
 		}
-		f->fd = e = e == 0 ? disk_make_file(d, name, bytes, r) : e;
+		f->fd = e = e == 0 ? disk_make_file(d, name, bytes, NULL, r) : e;
 	}
 	if (e < 0)
 		return disk_refuse(d, e, "cannot make %s%s again: %s", seg < 0 ? "the " : "", name,

@@ -213,29 +213,21 @@ disk_peek_uuid(struct disk *d, struct ring *r)
 
 /* ---- writing ---- */
 
-int
-super_write(struct ring *r, int fd, uint64_t off, const struct super *sb)
-{
-	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
-	int e = -ENOMEM;
-
-	if (buf) {
-		super_encode(buf, sb);
-		e = sync_write(r, fd, buf, FMT_SUPER_BYTES, off);
-	}
-	sync_free(buf);
-	return e;
-}
-
 /* Writes one of the two, in a new file if there is none. */
 static int
 write_copy(struct disk *d, struct ring *r, int copy, const struct super *sb)
 {
-	int *fd = &d->super_fd[copy];
+	uint8_t *buf = sync_alloc(FMT_SUPER_BYTES);
+	int *fd = &d->super_fd[copy], e = buf ? 0 : -ENOMEM;
 
-	if (*fd < 0)
-		*fd = disk_make_file(d, super_names[copy], FMT_SUPER_BYTES, r);
-	return *fd < 0 ? *fd : super_write(r, *fd, d->super_off[copy], sb);
+	if (e == 0 && *fd < 0)
+		*fd = e = disk_make_file(d, super_names[copy], FMT_SUPER_BYTES, NULL, r);
+	if (e >= 0) {
+		super_encode(buf, sb);
+		e = sync_write(r, *fd, buf, FMT_SUPER_BYTES, d->super_off[copy]);
+	}
+	sync_free(buf);
+	return e;
 }
 
 int
