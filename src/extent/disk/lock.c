@@ -14,56 +14,51 @@
 
 #define LOCK_POLL_NS (20 * NS_PER_MS)
 
+/* Waits a moment for the process that has a file, or (name NULL) the device.  False: the time until_ns has come. */
+static bool
+wait_more(const char *path, const char *name, uint64_t until_ns, bool *told)
+{
+	if (clock_ns() >= until_ns)
+		return false;
+	if (!*told)
+		log_note("%s: waiting for the %s%s (another process, or a dead one's last writes)", path,
+			 name ? "lock on " : "device", name ? name : "");
+	*told = true;
+	nanosleep(&(struct timespec){ .tv_nsec = LOCK_POLL_NS }, NULL);
+	return true;
+}
+
 /* Takes the lock of an open file.  Waits for the current holder until the time until_ns. */
 static int
 lock_file(struct disk *d, const char *name, int fd, uint64_t until_ns)
 {
 	bool told = false;
+	int r;
 
-	for (;;) {
-		struct timespec ts = { .tv_nsec = LOCK_POLL_NS };
-		int r = file_lock(fd);
-
-		if (r == 0)
-			return 0;
-		if (r != -EWOULDBLOCK)
-			return refuse(d->why, sizeof d->why, r,
-				      "%s: cannot lock %s: %s; a file system without flock() "
-				      "cannot hold a store",
-				      d->path, name, strerror(-r));
-		if (clock_ns() >= until_ns)
-			return refuse(
-				d->why, sizeof d->why, -EBUSY,
-				"%s: in use: another process has %s locked, or a dead one's writes are not "
-				"over (store.lock_wait); stop the other gantryd first",
-				d->path, name);
-		if (!told)
-			log_note("%s: waiting for the lock on %s (another process, or a dead one's last "
-				 "writes)",
-				 d->path, name);
-		told = true;
-		nanosleep(&ts, NULL);
-	}
+	while ((r = file_lock(fd)) == -EWOULDBLOCK && wait_more(d->path, name, until_ns, &told))
+		;
+	if (r == -EWOULDBLOCK)
+		return refuse(
+			d->why, sizeof d->why, -EBUSY,
+			"%s: in use: another process has %s locked, or a dead one's writes are not over "
+			"(store.lock_wait); stop the other gantryd first",
+			d->path, name);
+	return r < 0 ? refuse(d->why, sizeof d->why, r,
+			      "%s: cannot lock %s: %s; a file system without flock() cannot hold a store",
+			      d->path, name, strerror(-r))
+		     : 0;
 }
 
 int
 disk_open_device(const char *path, uint64_t until_ns)
 {
 	bool told = false;
+	int fd;
 
 	/* It is had by one alone, and a dead process has it until its last writes are over. */
-	for (;;) {
-		struct timespec ts = { .tv_nsec = LOCK_POLL_NS };
-		int fd = file_open_device(path);
-
-		if (fd != -EBUSY || clock_ns() >= until_ns)
-			return fd;
-		if (!told)
-			log_note("%s: waiting for the device (another process, or a dead one's last writes)",
-				 path);
-		told = true;
-		nanosleep(&ts, NULL);
-	}
+	while ((fd = file_open_device(path)) == -EBUSY && wait_more(path, NULL, until_ns, &told))
+		;
+	return fd;
 }
 
 /* Opens a file of the directory, or the device: for reading alone where it cannot be written and the disk is only
