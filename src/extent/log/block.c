@@ -83,25 +83,30 @@ block_pack(struct vol *vol, struct commit *c)
 		atomic_fetch_sub(&b->left, 1);
 }
 
+struct block_head
+block_head_at(const struct log_pos *at, enum block_kind kind, uint32_t used_bytes, uint32_t record_nr)
+{
+	return (struct block_head){
+		.kind = (uint16_t)kind,
+		.len_bytes = (uint32_t)align_up(used_bytes, FMT_ALIGN),
+		.used_bytes = used_bytes,
+		.record_nr = record_nr,
+		.epoch = at->epoch,
+		.seq = at->seq,
+		.lap = at->lap,
+		.pos = at->pos,
+		.prev_crc = at->prev_crc,
+	};
+}
+
 void
 block_make_head(struct vol *vol)
 {
 	struct block *b = &vol->block;
-	const struct log_pos *next = &vol->leader.next;
 
-	b->head = (struct block_head){
-		.kind = BLOCK_RECORDS,
-		.len_bytes = (uint32_t)align_up(b->used, FMT_ALIGN),
-		.used_bytes = b->used,
-		.record_nr = b->records,
-		.epoch = next->epoch,
-		.seq = next->seq,
-		.lap = next->lap,
-		.pos = next->pos,
-		.prev_crc = next->prev_crc,
-		.flushed_upto = vol->leader.flushed_seq,
-	};
-	block_seal(b->mem, &b->head, next->nonce);
+	b->head = block_head_at(&vol->leader.next, BLOCK_RECORDS, b->used, b->records);
+	b->head.flushed_upto = vol->leader.flushed_seq;
+	block_seal(b->mem, &b->head, vol->leader.next.nonce);
 }
 
 void

@@ -49,6 +49,9 @@ enum room block_room(const struct vol *vol, size_t rec_bytes, bool last_stand);
 void block_pack(struct vol *vol, struct commit *c);
 /* Returns the newest record of the block with this key; NULL: the block has no record of the key. */
 struct commit *block_find(const struct vol *vol, const uint8_t *key, size_t len, uint32_t hash);
+/* Returns the head of a block of this kind at a position in the log. */
+struct block_head block_head_at(const struct log_pos *at, enum block_kind kind, uint32_t used_bytes,
+				uint32_t record_nr);
 /* Makes the head of the block for its position in the log, and seals the block. */
 void block_make_head(struct vol *vol);
 /* Moves pos to the position after the block; a block never crosses the end of the ring. */

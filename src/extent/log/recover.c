@@ -275,19 +275,9 @@ write_epoch_block(struct replay *rp)
 	struct vol *vol = rp->vol;
 	struct block_head *h = &vol->block.head;
 
-	*h = (struct block_head){
-		.kind = BLOCK_EPOCH,
-		.used_bytes = BLOCK_HEAD_BYTES + rp->survivors_len,
-		.record_nr = rp->survivors_nr,
-		.epoch = rp->cut.epoch,
-		.seq = rp->cut.seq,
-		.lap = rp->cut.lap,
-		.pos = rp->cut.pos,
-		.prev_crc = rp->cut.prev_crc,
-		.flushed_upto = rp->cut.seq,
-		.new_epoch = (vol->disk.sb.epoch > rp->cut.epoch ? vol->disk.sb.epoch : rp->cut.epoch) + 1,
-	};
-	h->len_bytes = (uint32_t)align_up(h->used_bytes, FMT_ALIGN);
+	*h = block_head_at(&rp->cut, BLOCK_EPOCH, BLOCK_HEAD_BYTES + rp->survivors_len, rp->survivors_nr);
+	h->flushed_upto = rp->cut.seq;
+	h->new_epoch = (vol->disk.sb.epoch > rp->cut.epoch ? vol->disk.sb.epoch : rp->cut.epoch) + 1;
 	if (getrandom(h->new_nonce, sizeof h->new_nonce, 0) != sizeof h->new_nonce)
 		return -EIO;
 	if (vol_linear(vol, &rp->cut) + h->len_bytes - atomic_load(&vol->snap.trim_at) >
