@@ -82,18 +82,6 @@ extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 
 /* ---- open ---- */
 
-static bool
-on_kick_wanted(void *above, const struct vol_port *not_this)
-{
-	return port_kick(above, not_this);
-}
-
-static void
-on_space(void *above)
-{
-	port_kick_all(above);
-}
-
 static int
 extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 {
@@ -122,8 +110,8 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 	st->vol->disk.timeout_ns = conf->disks.beside > 0 ? conf->disks.timeout_ns : 0;
 	st->vol->disk.workers_max = conf->disks.beside > 0 ? RING_WORKERS / 2 : 0;
 	st->vol->above = st;
-	st->vol->kick = on_kick_wanted;
-	st->vol->space = on_space;
+	st->vol->kick = port_kick;
+	st->vol->space = port_kick_all;
 	*ret_store = st;
 	return 0;
 }

@@ -23,9 +23,6 @@ struct extent_store {
 	struct quota_book *quotas;
 	pthread_mutex_t ports_lock; /* serialises attach, detach and kick */
 	int ports_max;
-	/* true: the last port was detached before it could write the stamp block (log/block.h); the next port
-	 * that is attached writes the block */
-	_Atomic bool is_left;
 	struct extent_port **port;
 };
 
@@ -59,11 +56,11 @@ int extent_serve(struct store *store, char *err, size_t err_len);
 
 /* ---- port.c ---- */
 
-/* Wakes one attached port other than not_this, so that it does pending work of the engine. Returns false if
- * no other port is attached. Any thread may call this function. */
-bool port_kick(struct extent_store *st, const struct vol_port *not_this);
-/* Wakes all attached ports. */
-void port_kick_all(struct extent_store *st);
+/* Wakes one attached port of a struct extent_store other than not_this, so that it does pending work of the engine. Returns false
+ * if no other port is attached. Any thread may call this function. */
+bool port_kick(void *store, const struct vol_port *not_this);
+/* Wakes all attached ports of a struct extent_store. */
+void port_kick_all(void *store);
 
 int extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct timers *timers,
 		  struct store_port **ret_port);

@@ -41,8 +41,9 @@ kick_one(struct extent_port *p)
 }
 
 bool
-port_kick(struct extent_store *st, const struct vol_port *not_this)
+port_kick(void *store, const struct vol_port *not_this)
 {
+	struct extent_store *st = store;
 	bool done = false;
 
 	pthread_mutex_lock(&st->ports_lock);
@@ -60,8 +61,10 @@ port_kick(struct extent_store *st, const struct vol_port *not_this)
 }
 
 void
-port_kick_all(struct extent_store *st)
+port_kick_all(void *store)
 {
+	struct extent_store *st = store;
+
 	pthread_mutex_lock(&st->ports_lock);
 	for (int i = 0; i < st->ports_max; i++) {
 		if (st->port[i])
@@ -121,8 +124,8 @@ extent_attach(struct store *store, struct ring *ring, struct mailbox *mb, struct
 		port_free(p);
 		return -EUSERS;
 	}
-	if (atomic_exchange(&st->is_left, false))
-		commit_look_later(&p->vp);
+	/* The last port may have been detached before it could write the stamp block (log/block.h). */
+	commit_look_later(&p->vp);
 	*ret_port = &p->base;
 	return 0;
 }
@@ -150,8 +153,7 @@ extent_detach(struct store_port *sp)
 	alloc_run_fini(st->vol->disk.alloc, &p->run);
 	quiesce_leave(p->user);
 	/* The timer that would have stamped or given space back was perhaps ours. */
-	if (!port_kick(st, NULL))
-		atomic_store(&st->is_left, true);
+	port_kick(st, NULL);
 	port_free(p);
 	return true;
 }
