@@ -250,68 +250,62 @@ any_file(const struct disk *d)
 	return d->log.fd >= 0 ? d->log.fd : d->super_fd[0] >= 0 ? d->super_fd[0] : d->super_fd[1];
 }
 
-/* Looks whether the log is this disk's, and whole. */
+/* Judges an open file of the directory, of a segment or (seg -1) the log: its owner and its size. The log may be longer than it was
+ * made. */
+static int
+judge_file(struct disk *d, int64_t seg, const char *name)
+{
+	struct disk_file *f = disk_file(d, seg);
+	uint64_t want = disk_file_bytes(d, seg), size;
+	int e = disk_check_mark(d, f->fd, name);
+
+	if (e < 0 && !d->is_lenient)
+		return e;
+	if (e < 0) {
+		f->fault = FILE_FOREIGN;
+		file_close(f->fd);
+		f->fd = -1;
+		return 0;
+	}
+	e = file_size(f->fd, &size);
+	if (e < 0)
+		return disk_refuse(d, e, "cannot ask for the size of %s: %s", name, strerror(-e));
+	f->have = size < want ? size / FMT_ALIGN * FMT_ALIGN : want;
+	f->fault = size < want || (size > want && seg >= 0) ? FILE_ODD : FILE_WHOLE;
+	if (f->fault == FILE_WHOLE || d->is_lenient)
+		return 0;
+	return disk_refuse(d, -ENOTRECOVERABLE,
+			   "%s is damaged: it has %llu bytes instead of %llu; put it back from a copy", name,
+			   (unsigned long long)size, (unsigned long long)want);
+}
+
+/* Looks whether the log, or the device, is this disk's, and whole. */
 static int
 check_log(struct disk *d)
 {
-	uint64_t want = d->is_device ? d->geo.size_bytes : d->geo.log_bytes;
-	int e = d->log.fd < 0 ? 0 : file_size(d->log.fd, &d->log.have);
+	uint64_t size;
+	int e;
 
-	if (e < 0)
-		return e;
-	d->log.fault = d->log.fd < 0 ? FILE_ABSENT : d->log.have < want ? FILE_ODD : FILE_WHOLE;
-	if (d->log.fd >= 0 && !d->is_device) {
-		e = disk_check_mark(d, d->log.fd, "log");
-		if (e < 0 && !d->is_lenient)
-			return e;
-		if (e < 0)
-			d->log.fault = FILE_FOREIGN;
+	if (d->log.fd < 0) {
+		d->log.fault = FILE_ABSENT;
+		return 0;
 	}
-	if (d->log.fault == FILE_ODD && (d->is_device || !d->is_lenient))
-		return disk_refuse(d, -ENOTRECOVERABLE,
-				   "%s is damaged: it has %llu bytes, and was made with %llu; %s",
-				   d->is_device ? "the device" : "log", (unsigned long long)d->log.have,
-				   (unsigned long long)want,
-				   d->is_device ? "make it as large again" : "put it back from a copy");
-	d->log.have = d->log.fault == FILE_ABSENT || d->log.fault == FILE_FOREIGN ? 0
-		      : d->log.have < want ? d->log.have / FMT_ALIGN * FMT_ALIGN
-					   : want;
-	return 0;
+	if (!d->is_device)
+		return judge_file(d, -1, "log");
+	e = file_size(d->log.fd, &size);
+	if (e < 0 || size >= d->geo.size_bytes)
+		return e;
+	return disk_refuse(
+		d, -ENOTRECOVERABLE,
+		"the device is damaged: it has %llu bytes, and was made with %llu; make it as large "
+		"again",
+		(unsigned long long)size, (unsigned long long)d->geo.size_bytes);
 }
 
 struct seg_scan {
 	struct disk *d;
 	uint64_t until_ns;
 };
-
-/* Judges an open segment: its owner and its size. */
-static int
-judge_segment(struct seg_scan *s, unsigned seg, const char *name)
-{
-	struct disk *d = s->d;
-	uint64_t size;
-	int e = disk_check_mark(d, d->seg[seg].fd, name);
-
-	if (e < 0 && !d->is_lenient)
-		return e;
-	if (e < 0) {
-		d->seg[seg].fault = FILE_FOREIGN;
-		file_close(d->seg[seg].fd);
-		d->seg[seg].fd = -1;
-		return 0;
-	}
-	e = file_size(d->seg[seg].fd, &size);
-	if (e < 0)
-		return disk_refuse(d, e, "cannot ask for the size of %s: %s", name, strerror(-e));
-	d->seg[seg].have = size < d->geo.seg_bytes ? size / FMT_ALIGN * FMT_ALIGN : d->geo.seg_bytes;
-	d->seg[seg].fault = size == d->geo.seg_bytes ? FILE_WHOLE : FILE_ODD;
-	if (d->seg[seg].fault == FILE_WHOLE || d->is_lenient)
-		return 0;
-	return disk_refuse(d, -ENOTRECOVERABLE,
-			   "%s is damaged: it has %llu bytes instead of %llu; put it back from a "
-			   "copy",
-			   name, (unsigned long long)size, (unsigned long long)d->geo.seg_bytes);
-}
 
 static int
 scan_segment(void *cookie, const char *name)
@@ -328,7 +322,7 @@ scan_segment(void *cookie, const char *name)
 	if (strcmp(want, name) != 0)
 		return 0; /* one that was being made, or that a repair renamed */
 	e = disk_open_locked(d, name, s->until_ns, &d->seg[seg].fd);
-	return e < 0 ? e : judge_segment(s, seg, name);
+	return e < 0 ? e : judge_file(d, seg, name);
 }
 
 static int

@@ -265,6 +265,13 @@ disk_file(struct disk *d, int64_t seg)
 	return seg < 0 ? &d->log : &d->seg[seg];
 }
 
+/* Returns the size of the file of a segment, or (seg -1) of the log, in bytes, when it is whole. */
+static inline uint64_t
+disk_file_bytes(const struct disk *d, int64_t seg)
+{
+	return seg < 0 ? d->geo.log_bytes : d->geo.seg_bytes;
+}
+
 /* Returns true if the file of a unit's segment has its full size. */
 static inline bool
 disk_is_whole(const struct disk *d, uint64_t unit)

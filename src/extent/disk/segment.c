@@ -40,13 +40,6 @@ make_segment(struct disk *d, struct ring *r, uint32_t seg)
 
 /* ---- repair ---- */
 
-/* Returns the size of the file of a segment, or (seg -1) of the log, in bytes, when it is whole. */
-static uint64_t
-file_bytes(const struct disk *d, int64_t seg)
-{
-	return seg < 0 ? d->geo.log_bytes : d->geo.seg_bytes;
-}
-
 void
 disk_fault_text(struct disk *d, int64_t seg, char *text, size_t len)
 {
@@ -56,7 +49,8 @@ disk_fault_text(struct disk *d, int64_t seg, char *text, size_t len)
 	disk_seg_name(name, seg);
 	if (f->fault == FILE_ODD)
 		snprintf(text, len, "%s/%s is not as large as it was made: it has %llu bytes instead of %llu",
-			 d->path, name, (unsigned long long)f->have, (unsigned long long)file_bytes(d, seg));
+			 d->path, name, (unsigned long long)f->have,
+			 (unsigned long long)disk_file_bytes(d, seg));
 	else
 		snprintf(text, len, "%s/%s is not %s", d->path, name,
 			 f->fault == FILE_FOREIGN ? "this disk's file of that name" : "there");
@@ -68,7 +62,7 @@ static int
 mend_file(struct disk *d, struct ring *r, int64_t seg)
 {
 	struct disk_file *f = disk_file(d, seg);
-	uint64_t bytes = file_bytes(d, seg);
+	uint64_t bytes = disk_file_bytes(d, seg);
 	char name[32], aside[48];
 	int e = 0;
 
