@@ -130,10 +130,8 @@ struct disk {
 	uint64_t super_off[2], log_off, seg_off;
 	/* superblock in memory; owned by the thread that starts the disk, then by the helper thread */
 	struct super sb;
-	bool super_is_flushed; /* true: the superblocks that were read are known to be flushed */
-	/* records_version: sb.records_version of the superblocks that are flushed. asked_version: the version that the
-	 * helper thread will write on request. */
-	_Atomic uint32_t records_version, asked_version;
+	bool super_is_flushed;            /* true: the superblocks that were read are known to be flushed */
+	_Atomic uint32_t records_version; /* sb.records_version of the superblocks that are flushed */
 	/* state of the host block; owned by the thread that starts the disk, then by the helper thread */
 	struct host host;
 	/* enum file_place: result of the latest comparison of the path with the open directory or device */
@@ -161,7 +159,8 @@ struct disk {
 		/* write of a placement map that was requested and has not begun; NULL: no request */
 		struct store_table_write *w;
 		struct disk_table table;
-	} asked; /* placement map that the helper thread will write on request */
+		uint32_t version; /* format version that records need */
+	} asked; /* contents of the superblocks that the helper thread will write on request */
 	struct disk_stats stats;
 	/* for a directory: approximate number of the daemon's requests in the queue of the device */
 	_Atomic uint32_t queued;
@@ -353,17 +352,13 @@ int disk_write_table(struct disk *d, struct ring *r);
 /* Asks the helper thread to write a placement map; w->done() is called on the helper thread. The caller wakes
  * the helper thread after this call (helper_ring()). Any thread may call this function. */
 void disk_ask_table(struct disk *d, const struct disk_table *t, struct store_table_write *w);
-/* Writes the requested placement map, if any, and calls done() of the request. If there is no space for the
- * write, the request is kept for a later call; any other error makes the disk fail. Called on the helper
- * thread, between any two writes of a superblock. */
-void disk_table_work(struct disk *d, struct ring *r);
 /* Asks the helper thread to give the superblocks a format version that records need. The caller wakes the helper thread
  * after this call. Any thread may call this function. */
 void disk_ask_version(struct disk *d, uint32_t version);
-/* Writes both superblocks with the requested format version, if one is requested, and then sets d->records_version. Returns
- * true if they are written and flushed. If there is no space for the writes, the request is kept; any other error makes the
- * disk fail. Called on the helper thread, between any two writes of a superblock. */
-bool disk_version_work(struct disk *d, struct ring *r);
+/* Writes the requested placement map and the requested format version, if any, and then calls done() of the request, or sets
+ * d->records_version. If there is no space for the write, the requests are kept for a later call; any other error makes the disk
+ * fail. Called on the helper thread, between any two writes of a superblock. */
+void disk_super_work(struct disk *d, struct ring *r);
 /* Reads one superblock (0 or 1) again. Returns 0; -EBADMSG if the superblock is absent, damaged, or not the
  * one that was written last; or the -errno of the read. */
 int disk_check_super(struct disk *d, struct ring *r, int copy);

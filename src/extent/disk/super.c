@@ -250,8 +250,10 @@ disk_write_super(struct disk *d, struct ring *r)
 	at = RULE_SUPER_OLDER_COPY ? (int)(d->sb.gen % 2) : 0;
 	e = disk_wrote(d, DISK_ROOM_OWN, write_copy(d, r, at, &d->sb));
 	/* Nothing was written: the same copy, which is the older one still, is for the next try. */
-	if (e == -ENOSPC || e == -ENOMEM)
+	if (e == -ENOSPC)
 		d->sb.gen--;
+	else if (e < 0)
+		disk_fail(d, "writing the superblock failed: %s", strerror(-e));
 	if (e == 0 && RULE_SUPER_FLUSHED)
 		e = disk_flush_file(d, r, d->super_fd[at]);
 	return e;
@@ -265,43 +267,21 @@ disk_write_supers(struct disk *d, struct ring *r)
 	return e == 0 ? disk_write_super(d, r) : e;
 }
 
-/* ---- the version that records need ---- */
-
-void
-disk_ask_version(struct disk *d, uint32_t version)
-{
-	uint32_t was = atomic_load(&d->asked_version);
-
-	while (was < version && !atomic_compare_exchange_weak(&d->asked_version, &was, version))
-		;
-}
-
-bool
-disk_version_work(struct disk *d, struct ring *r)
-{
-	uint32_t asked = atomic_load(&d->asked_version), was = d->sb.records_version;
-	int e;
-
-	if (asked <= was || disk_failed(d))
-		return false;
-	d->sb.records_version = asked;
-	e = disk_write_supers(d, r);
-	if (e < 0)
-		d->sb.records_version = was;
-	else
-		atomic_store(&d->records_version, asked);
-	if (e < 0 && e != -ENOSPC)
-		disk_fail(d, "writing the superblock failed: %s", strerror(-e));
-	return e == 0;
-}
-
-/* ---- the table ---- */
+/* ---- the table, and the version that records need ---- */
 
 int
 disk_write_table(struct disk *d, struct ring *r)
 {
 	d->sb.is_behind = false;
 	return RULE_TABLE_IN_BOTH ? disk_write_supers(d, r) : disk_write_super(d, r);
+}
+
+void
+disk_ask_version(struct disk *d, uint32_t version)
+{
+	pthread_mutex_lock(&d->asked.lock);
+	d->asked.version = version > d->asked.version ? version : d->asked.version;
+	pthread_mutex_unlock(&d->asked.lock);
 }
 
 void
@@ -314,30 +294,35 @@ disk_ask_table(struct disk *d, const struct disk_table *t, struct store_table_wr
 }
 
 void
-disk_table_work(struct disk *d, struct ring *r)
+disk_super_work(struct disk *d, struct ring *r)
 {
+	uint32_t was = d->sb.records_version, version;
 	struct store_table_write *w;
 	int e;
 
 	pthread_mutex_lock(&d->asked.lock);
 	w = d->asked.w;
 	d->asked.w = NULL;
+	version = d->asked.version > was ? d->asked.version : was;
 	if (w && !disk_failed(d))
 		d->sb.table = d->asked.table;
 	pthread_mutex_unlock(&d->asked.lock);
-	if (!w)
+	if (!w && (version == was || disk_failed(d)))
 		return;
-	e = disk_write_table(d, r);
-	if (e == -ENOSPC && !disk_failed(d)) {
+	d->sb.records_version = version;
+	e = w ? disk_write_table(d, r) : disk_write_supers(d, r);
+	if (e == 0)
+		atomic_store(&d->records_version, version);
+	else
+		d->sb.records_version = was;
+	if (w && e == -ENOSPC && !disk_failed(d)) {
 		pthread_mutex_lock(&d->asked.lock);
 		if (!d->asked.w)
 			d->asked.w = w;
 		pthread_mutex_unlock(&d->asked.lock);
-		return;
+	} else if (w) {
+		w->done(w, e);
 	}
-	if (e < 0)
-		disk_fail(d, "writing the superblock failed: %s", strerror(-e));
-	w->done(w, e);
 }
 
 /* ---- again, while it serves ---- */

@@ -263,8 +263,7 @@ hand_over(struct vol *vol)
 	mv->flush_ticket = vol_flush_ticket(vol);
 	mv->at = mv->left = 0;
 	atomic_store(&mv->state, MOVE_READY);
-	atomic_store(&vol->want_lead, true);
-	vol->kick(vol->above, NULL);
+	vol_wake(vol);
 }
 
 static void

@@ -245,8 +245,7 @@ heal(struct vol *vol)
 		rr->heal_seen = snap[0].id;
 		rr->heal_ns = clock_ns() + HEAL_NS;
 		atomic_store(&vol->snap.asked, true);
-		atomic_store(&vol->want_lead, true);
-		vol->kick(vol->above, NULL);
+		vol_wake(vol);
 	}
 	return HEAL_NS / 2;
 }

@@ -227,7 +227,7 @@ block_io(struct chain *c, bool is_write, uint64_t ext, uint32_t len)
 			     : sio_read(&c->vol->disk, c->r, &ext, 1, at, c->buf + at, n);
 		rest(c);
 		disk_beat(&c->vol->disk, c->r);
-		disk_table_work(&c->vol->disk, c->r);
+		disk_super_work(&c->vol->disk, c->r);
 	}
 	return e;
 }
@@ -413,24 +413,30 @@ trim_to(struct vol *vol, const struct log_pos *keep)
 	atomic_store(&vol->snap.trim_at, at);
 }
 
+/* Writes a superblock with these two snapshots. Returns 0; -ENOSPC: it has the ones of before; or another -errno. */
+static int
+write_refs(struct vol *vol, struct ring *r, struct snap_ref newer, struct snap_ref older)
+{
+	struct snap_ref *snap = vol->disk.sb.snap, was[2] = { snap[0], snap[1] };
+	int e;
+
+	snap[0] = newer;
+	snap[1] = older;
+	e = disk_write_super(&vol->disk, r);
+	if (e == -ENOSPC)
+		memcpy(snap, was, sizeof was);
+	return e;
+}
+
 /* The superblock names it: the log before the previous one may go, and the one before that as well. */
 static int
 make_current(struct chain *c)
 {
 	struct vol *vol = c->vol;
 	struct snap_space oldest = vol->snap.space[1];
-	struct snap_ref older = vol->disk.sb.snap[1];
 	uint32_t load;
-	int e;
+	int e = of_disk(c, write_refs(vol, c->r, c->ref, vol->disk.sb.snap[0]));
 
-	vol->disk.sb.snap[1] = vol->disk.sb.snap[0];
-	vol->disk.sb.snap[0] = c->ref;
-	e = disk_write_super(&vol->disk, c->r);
-	if (e == -ENOSPC) {
-		vol->disk.sb.snap[0] = vol->disk.sb.snap[1];
-		vol->disk.sb.snap[1] = older;
-		return of_disk(c, e);
-	}
 	if (e < 0)
 		return e;
 	vol->snap.space[1] = vol->snap.space[0];
@@ -467,24 +473,17 @@ snapshot_drop_older(struct vol *vol)
 static int
 give_up_older(struct vol *vol, struct ring *r)
 {
+	const struct snap_ref *ref = vol->disk.sb.snap;
 	struct snapshot *snap = &vol->snap;
-	struct snap_ref *older = &vol->disk.sb.snap[1], was = *older;
 	int e;
 
-	if (!older->id || (!snap->at_start && atomic_load(&vol->log_used) <= vol->disk.geo.log_bytes / 2))
+	if (!ref[1].id || (!snap->at_start && atomic_load(&vol->log_used) <= vol->disk.geo.log_bytes / 2))
 		return -ENOSPC;
 	log_warn("%s: no room for a third snapshot: the older one, %llu, is given up", vol->disk.name,
-		 (unsigned long long)older->id);
-	*older = (struct snap_ref){ 0 };
-	e = disk_write_super(&vol->disk, r);
-	if (e == -ENOSPC) {
-		*older = was;
+		 (unsigned long long)ref[1].id);
+	e = write_refs(vol, r, ref[0], (struct snap_ref){ 0 });
+	if (e < 0)
 		return e;
-	}
-	if (e < 0) {
-		disk_fail(&vol->disk, "writing the superblock failed: %s", strerror(-e));
-		return e;
-	}
 	snapshot_drop_older(vol);
 	atomic_store(&snap->asked, true);
 	return 0;
@@ -508,8 +507,8 @@ snapshot_write(struct vol *vol, struct ring *r)
 		e = of_disk(&c, disk_flush_sync(&vol->disk, r));
 	if (e == 0)
 		e = verify_chain(&c);
-	if (e == 0 && (e = make_current(&c)) < 0 && !c.lacks_room)
-		disk_fail(&vol->disk, "writing the superblock failed: %s", strerror(-e));
+	if (e == 0)
+		e = make_current(&c);
 	sync_free(c.buf);
 	if (e == 0) {
 		atomic_store(&vol->stats.snapshot_bytes, c.ref.bytes);

@@ -44,7 +44,7 @@ vol_ask_version(struct vol *vol, uint32_t version)
 	if (vol->helper.runs) {
 		helper_ring(&vol->helper);
 	} else if (ring_new(&(struct ring_params){ .entries = 64 }, &r) == 0) {
-		disk_version_work(&vol->disk, r);
+		disk_super_work(&vol->disk, r);
 		ring_free(r);
 	}
 }
@@ -56,16 +56,11 @@ vol_upkeep(struct helper *h, struct ring *r)
 	uint64_t wait_ns, move_ns, beat_ns;
 	int e;
 
-	disk_table_work(&vol->disk, r);
-	if (disk_version_work(&vol->disk, r)) {
-		atomic_store(&vol->want_lead, true);
-		vol->kick(vol->above, NULL);
-	}
+	disk_super_work(&vol->disk, r);
 	if (atomic_load(&vol->snap.state) == SNAP_WANTED) {
 		snapshot_write(vol, r);
 		atomic_store(&vol->snap.state, SNAP_WALKED);
-		atomic_store(&vol->want_lead, true);
-		vol->kick(vol->above, NULL);
+		vol_wake(vol);
 	}
 	e = disk_grow(&vol->disk, r);
 	if (e > 0)

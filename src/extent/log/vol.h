@@ -213,6 +213,14 @@ vol_flush_ticket(const struct vol *vol)
 	return atomic_load(&vol->flush_begun) + 1;
 }
 
+/* Wakes a port for work that waits for a leader. Helper thread. */
+static inline void
+vol_wake(struct vol *vol)
+{
+	atomic_store(&vol->want_lead, true);
+	vol->kick(vol->above, NULL);
+}
+
 struct recover_report;
 
 /* Makes a volume for at most users_max threads, including the helper thread. Returns 0 or -ENOMEM. */
