@@ -8,13 +8,12 @@
 
 void (*hook_alloc_full)(void);
 
-int alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_units,
-	       struct extent *ret_x);
+int alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, struct extent *ret_x);
 
 int
-alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_units, struct extent *ret_x)
+alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, struct extent *ret_x)
 {
-	int r = alloc_take_unhooked(a, run, units, min_units, ret_x);
+	int r = alloc_take_unhooked(a, run, units, ret_x);
 	void (*full)(void) = hook_alloc_full;
 
 	if (r < 0 && full) {

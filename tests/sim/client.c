@@ -47,15 +47,13 @@ client_op_of(const struct commit *c)
 	return client_at(p)->op;
 }
 
-int sim_alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_units,
-		   struct extent *ret_x);
+int sim_alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, struct extent *ret_x);
 
 /* As if the free space were in pieces, mostly. */
 int
-sim_alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_units,
-	       struct extent *ret_x)
+sim_alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, struct extent *ret_x)
 {
-	return alloc_take(a, run, one_in(4) ? units : min_units, min_units, ret_x);
+	return alloc_take(a, run, one_in(4) ? units : 1, ret_x);
 }
 
 int sim_tree_reserve(struct tree *t, unsigned nr);

@@ -22,7 +22,6 @@
 
 struct alloc {
 	pthread_mutex_t lock;
-	uint64_t units_max;
 	uint32_t seg_units, run_units;
 	uint64_t seg_nr, cursor;
 	uint64_t units, free;
@@ -37,23 +36,18 @@ struct alloc {
 };
 
 int
-alloc_new(uint64_t units_max, uint32_t seg_units, uint32_t run_units, struct alloc **ret_a)
+alloc_new(uint32_t seg_nr, uint32_t seg_units, uint32_t run_units, struct alloc **ret_a)
 {
-	uint64_t nr;
-	struct alloc *a;
+	struct alloc *a = calloc(1, sizeof *a + seg_nr * sizeof a->seg[0]);
 
-	if (!seg_units || seg_units > SPAN_MASK || !run_units || run_units > seg_units || !units_max ||
-	    units_max > (uint64_t)1 << (64 - SPAN_BITS))
-		return -EINVAL;
-	nr = (units_max + seg_units - 1) / seg_units;
-	a = calloc(1, sizeof *a + nr * sizeof a->seg[0]);
+	check(seg_nr && seg_units <= SPAN_MASK && run_units && run_units <= seg_units);
+	check((uint64_t)seg_nr * seg_units <= (uint64_t)1 << (64 - SPAN_BITS));
 	if (!a)
 		return -ENOMEM;
 	pthread_mutex_init(&a->lock, NULL);
-	a->units_max = units_max;
 	a->seg_units = seg_units;
 	a->run_units = run_units;
-	a->seg_nr = nr;
+	a->seg_nr = seg_nr;
 	*ret_a = a;
 	return 0;
 }
@@ -135,20 +129,19 @@ best_segment(struct alloc *a, uint32_t want, uint64_t *ret_seg)
 }
 
 /* Takes want units in one piece; or some that are found without a long search, all of `asked` if possible
- * (asked 0: only then); or the longest free range if that is at least min.  How many; 0 for none. */
+ * (asked 0: only then); or the longest free range.  How many; 0 for none. */
 static uint32_t
-take_range(struct alloc *a, uint32_t want, uint32_t asked, uint32_t min, uint64_t *ret_unit)
+take_range(struct alloc *a, uint32_t want, uint32_t asked, uint64_t *ret_unit)
 {
 	for (;;) {
 		uint64_t seg;
 		struct segment *s = best_segment(a, want, &seg);
-		uint32_t from = 0, found, at;
+		uint32_t from = 0, found, at = 0;
 
-		if (!s || s->longest < min)
+		if (!s)
 			return 0;
-		found = asked ? bits_look_around(s, want, asked, min, &from) : 0;
+		found = asked ? bits_look_around(s, want, asked, &from) : 0;
 		if (!found) {
-			at = s->lo;
 			found = bits_find(s, &at, UINT32_MAX, want, &from);
 			if (found < want && found < s->longest) {
 				s->longest = found; /* now exact; another one may be better */
@@ -189,14 +182,14 @@ return_runs(struct alloc *a)
 /* As take_range(), of what is not held back (units below `keep`); takes back everybody's runs before it gives
  * up. */
 static uint32_t
-take_or_steal(struct alloc *a, uint32_t want, uint32_t asked, uint32_t min, uint64_t keep, uint64_t *ret_unit)
+take_or_steal(struct alloc *a, uint32_t want, uint32_t asked, uint64_t keep, uint64_t *ret_unit)
 {
 	for (int round = 0; round < 2; round++) {
 		uint64_t avail = a->free > keep ? a->free - keep : 0;
 		uint32_t got = 0;
 
-		if (avail >= min)
-			got = take_range(a, avail < want ? (uint32_t)avail : want, asked, min, ret_unit);
+		if (avail)
+			got = take_range(a, avail < want ? (uint32_t)avail : want, asked, ret_unit);
 		if (got)
 			return got;
 		if (round == 0)
@@ -207,60 +200,32 @@ take_or_steal(struct alloc *a, uint32_t want, uint32_t asked, uint32_t min, uint
 
 /* ---- filling ---- */
 
-static int
-add_to_segment(struct alloc *a, uint64_t seg, uint32_t lo, uint32_t hi)
+int
+alloc_add(struct alloc *a, uint32_t seg)
 {
 	struct segment *s = &a->seg[seg];
+	uint64_t *bits = calloc((a->seg_units + 63) / 64, sizeof *bits);
 
-	if (s->bits && lo != s->hi && hi != s->lo)
-		return -EEXIST;
-	if (!s->bits) {
-		s->bits = calloc((a->seg_units + 63) / 64, sizeof *s->bits);
-		if (!s->bits)
-			return -ENOMEM;
-		s->lo = s->hi = lo;
-	}
-	if (lo == s->hi)
-		s->hi = hi;
-	else
-		s->lo = lo;
-	a->units += hi - lo;
-	give(a, seg * a->seg_units + lo, hi - lo);
-	return 0;
-}
-
-int
-alloc_add(struct alloc *a, uint64_t unit, uint64_t units)
-{
-	int r = 0;
-
-	if (!units || unit > a->units_max || units > a->units_max - unit)
-		return -ERANGE;
+	if (!bits)
+		return -ENOMEM;
 	pthread_mutex_lock(&a->lock);
-	while (units && r == 0) {
-		uint32_t lo = (uint32_t)(unit % a->seg_units);
-		uint32_t n = a->seg_units - lo < units ? a->seg_units - lo : (uint32_t)units;
-
-		r = add_to_segment(a, unit / a->seg_units, lo, lo + n);
-		unit += n;
-		units -= n;
-	}
+	check(!s->bits);
+	s->bits = bits;
+	s->units = a->seg_units;
+	a->units += s->units;
+	give(a, (uint64_t)seg * a->seg_units, s->units);
 	pthread_mutex_unlock(&a->lock);
-	return r;
+	return 0;
 }
 
 /* Does x name units that are there, within one segment? */
 static bool
 is_valid(const struct alloc *a, const struct extent *x)
 {
-	const struct segment *s;
-	uint32_t lo;
+	uint64_t seg = x->unit / a->seg_units;
 
-	if (!x->units || x->units > a->seg_units || x->unit >= a->units_max)
-		return false;
-	s = &a->seg[x->unit / a->seg_units];
-	lo = (uint32_t)(x->unit % a->seg_units);
-	return s->bits && lo >= s->lo && lo < s->hi && x->units <= s->hi - lo;
+	return x->units && seg < a->seg_nr && a->seg[seg].bits &&
+	       x->units <= a->seg_units - x->unit % a->seg_units;
 }
 
 int
@@ -328,14 +293,12 @@ lease_units(const struct alloc *a, uint32_t units)
 }
 
 int
-alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_units, struct extent *ret_x)
+alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, struct extent *ret_x)
 {
 	uint64_t span = atomic_load(&run->span), unit;
 	uint32_t got;
 
-	check(min_units > 0);
-	check(min_units <= units);
-	check(units <= a->run_units);
+	check(units && units <= a->run_units);
 	/* A thief can take the whole run away meanwhile, never a part. */
 	while ((span & SPAN_MASK) >= units) {
 		uint64_t left =
@@ -348,7 +311,7 @@ alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_
 	}
 	pthread_mutex_lock(&a->lock);
 	return_run(a, run);
-	got = take_or_steal(a, lease_units(a, units), units, min_units, held_back(a), &unit);
+	got = take_or_steal(a, lease_units(a, units), units, held_back(a), &unit);
 	if (got) {
 		*ret_x = (struct extent){ unit, got < units ? got : units };
 		if (got > units)
@@ -359,15 +322,14 @@ alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_
 }
 
 int
-alloc_take_held(struct alloc *a, uint32_t units, uint32_t min_units, struct extent *ret_x)
+alloc_take_held(struct alloc *a, uint32_t units, struct extent *ret_x)
 {
 	uint64_t unit;
 	uint32_t got;
 
-	check(min_units > 0);
-	check(min_units <= units);
+	check(units);
 	pthread_mutex_lock(&a->lock);
-	got = take_or_steal(a, units < a->seg_units ? units : a->seg_units, 0, min_units, 0, &unit);
+	got = take_or_steal(a, units < a->seg_units ? units : a->seg_units, 0, 0, &unit);
 	a->held_used += got;
 	pthread_mutex_unlock(&a->lock);
 	if (!got)

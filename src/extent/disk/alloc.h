@@ -36,18 +36,16 @@ struct alloc_run {
 	struct alloc_run *next; /* link in the allocator's list */
 };
 
-/* Allocates an allocator. units_max: largest number of units in the data space. seg_units: number of units in
- * a segment. run_units: largest lease of a port, in units (64 MiB). seg_units and run_units are less than 1
- * << 24. Returns 0, -EINVAL or -ENOMEM. */
-int alloc_new(uint64_t units_max, uint32_t seg_units, uint32_t run_units, struct alloc **ret_a);
+/* Allocates an allocator for seg_nr segments, of which each has seg_units units. run_units: largest lease of a port, in units (64
+ * MiB). seg_units and run_units are less than 1 << 24. Returns 0 or -ENOMEM. */
+int alloc_new(uint32_t seg_nr, uint32_t seg_units, uint32_t run_units, struct alloc **ret_a);
 /* Frees an allocator, from which all runs were removed. NULL is allowed. */
 void alloc_free_all(struct alloc *a);
 
 /* ---- adding space: recovery, and new segments. Any thread may call this function. ---- */
 
-/* Adds free units: a new segment, or many segments of a block device. Returns 0; -ENOMEM; -ERANGE if the
- * units exceed the data space; or -EEXIST if some of the units were added before. */
-int alloc_add(struct alloc *a, uint64_t unit, uint64_t units);
+/* Adds a segment, whose units are free. Returns 0 or -ENOMEM. */
+int alloc_add(struct alloc *a, uint32_t seg);
 /* Marks an extent as used by a record, or (is_held) by a snapshot. Returns 0; -ERANGE if the extent is outside of the
  * data space or crosses a segment boundary, because the record is damaged; or -EEXIST if one of its units is
  * already in use. */
@@ -63,16 +61,14 @@ void alloc_run_init(struct alloc *a, struct alloc_run *run);
 void alloc_run_fini(struct alloc *a, struct alloc_run *run);
 
 /*
- * Takes a contiguous range of up to `units` units, at least `min_units` (1 <= min_units <= units <=
- * run_units), within a segment. Takes fewer than `units` only if no free range is long enough; the caller
- * calls again for the missing units. Returns 0, or -ENOSPC if neither the free space outside the reserve for
- * snapshots nor any run has min_units contiguous units.
+ * Takes a contiguous range of up to `units` units (<= run_units) within a segment. Takes fewer than `units` only if no free range
+ * is long enough; the caller calls again for the missing units. Returns 0, or -ENOSPC if neither the free space outside the
+ * reserve for snapshots nor any run has a unit.
  */
-int alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, uint32_t min_units,
-	       struct extent *ret_x);
-/* Takes a contiguous range of at least min_units and at most `units` units (<= seg_units) for a snapshot,
- * also from the reserve for snapshots. Always takes the mutex. Returns 0 or -ENOSPC. */
-int alloc_take_held(struct alloc *a, uint32_t units, uint32_t min_units, struct extent *ret_x);
+int alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, struct extent *ret_x);
+/* Takes the longest contiguous range of up to `units` units (<= seg_units) for a snapshot, also from the reserve for snapshots.
+ * Always takes the mutex. Returns 0 or -ENOSPC. */
+int alloc_take_held(struct alloc *a, uint32_t units, struct extent *ret_x);
 /* Frees an extent, or a part of one, immediately. */
 void alloc_free(struct alloc *a, const struct extent *x);
 

@@ -51,10 +51,10 @@ bits_next(const uint64_t *bits, uint32_t from, uint32_t to, bool set)
 uint32_t
 bits_find(const struct segment *s, uint32_t *at, uint32_t max_ranges, uint32_t want, uint32_t *ret_from)
 {
-	uint32_t best = 0, from = bits_next(s->bits, *at, s->hi, true);
+	uint32_t best = 0, from = bits_next(s->bits, *at, s->units, true);
 
-	while (from < s->hi && max_ranges--) {
-		uint32_t end = bits_next(s->bits, from, s->hi, false);
+	while (from < s->units && max_ranges--) {
+		uint32_t end = bits_next(s->bits, from, s->units, false);
 
 		if (end - from > best) {
 			best = end - from;
@@ -62,22 +62,22 @@ bits_find(const struct segment *s, uint32_t *at, uint32_t max_ranges, uint32_t w
 			if (best >= want)
 				break;
 		}
-		from = bits_next(s->bits, end, s->hi, true);
+		from = bits_next(s->bits, end, s->units, true);
 	}
 	*at = from;
 	return best;
 }
 
 uint32_t
-bits_look_around(struct segment *s, uint32_t want, uint32_t asked, uint32_t min, uint32_t *ret_from)
+bits_look_around(struct segment *s, uint32_t want, uint32_t asked, uint32_t *ret_from)
 {
 	for (uint32_t enough = LOOK_MOST; enough >= LOOK_LEAST; enough /= 2) {
 		uint32_t least = asked < enough ? asked : enough, found;
 
-		if (s->at < s->lo || s->at >= s->hi)
-			s->at = s->lo;
+		if (s->at >= s->units)
+			s->at = 0;
 		found = bits_find(s, &s->at, LOOK_RANGES, want, ret_from);
-		if (found && found >= min && found >= least)
+		if (found && found >= least)
 			return found;
 	}
 	return 0;

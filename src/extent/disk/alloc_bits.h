@@ -11,8 +11,9 @@
 
 /* A segment. Positions in a segment are in units, from its beginning. */
 struct segment {
-	uint64_t *bits;   /* bitmap, a bit for each unit, set if the unit is free; NULL: no unit was added */
-	uint32_t lo, hi;  /* existing units: [lo, hi) */
+	uint64_t *
+		bits; /* bitmap, a bit for each unit, set if the unit is free; NULL: the segment was not added */
+	uint32_t units;   /* number of units, once the segment was added */
 	uint32_t free;    /* number of free units */
 	uint32_t longest; /* upper bound of the length of the longest free range, in units */
 	uint32_t at;      /* position at which the next search of a limited number of free ranges begins */
@@ -26,7 +27,7 @@ enum bits_op { BITS_SET, BITS_CLEAR, BITS_ALL_SET, BITS_ALL_CLEAR };
  * clear. */
 bool bits_range(uint64_t *bits, uint32_t from, uint32_t nr, enum bits_op op);
 
-/* Examines up to max_ranges free ranges in [*at, s->hi), until one has at least `want` units. Returns the
+/* Examines up to max_ranges free ranges in [*at, s->units), until one has at least `want` units. Returns the
  * length of the longest of them, which begins at *ret_from; 0: there is none. Moves *at behind the last range
  * that was examined. */
 uint32_t bits_find(const struct segment *s, uint32_t *at, uint32_t max_ranges, uint32_t want,
@@ -34,11 +35,11 @@ uint32_t bits_find(const struct segment *s, uint32_t *at, uint32_t max_ranges, u
 
 /*
  * Finds a free range as bits_find() does, but examines only a few ranges, in each round other ones, and each
- * round accepts a shorter range, but none shorter than min. Returns 0 if none was found. On a full disk with
+ * round accepts a shorter range. Returns 0 if none was found. On a full disk with
  * fragmented space no range is as long as a lease or a large object, and the whole bitmap would be read to
  * find this out. asked: number of units that are needed now; a range of this length is sufficient in every
  * round.
  */
-uint32_t bits_look_around(struct segment *s, uint32_t want, uint32_t asked, uint32_t min, uint32_t *ret_from);
+uint32_t bits_look_around(struct segment *s, uint32_t want, uint32_t asked, uint32_t *ret_from);
 
 #endif

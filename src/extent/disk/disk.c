@@ -356,7 +356,7 @@ make_alloc(struct disk *d)
 
 	if (run > seg_units / 2)
 		run = seg_units / 2;
-	return alloc_new(geo_units(&d->geo), (uint32_t)seg_units, (uint32_t)run, &d->alloc);
+	return alloc_new(d->geo.seg_nr, (uint32_t)seg_units, (uint32_t)run, &d->alloc);
 }
 
 void

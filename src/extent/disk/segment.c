@@ -20,7 +20,6 @@
 static int
 make_segment(struct disk *d, struct ring *r, uint32_t seg)
 {
-	uint64_t per_seg = geo_seg_units(&d->geo);
 	char name[32];
 	int fd, e;
 
@@ -32,7 +31,7 @@ make_segment(struct disk *d, struct ring *r, uint32_t seg)
 	d->seg[seg].fd = fd;
 	d->seg[seg].have = d->geo.seg_bytes;
 	d->seg[seg].fault = FILE_WHOLE;
-	e = alloc_add(d->alloc, seg * per_seg, per_seg);
+	e = alloc_add(d->alloc, seg);
 	if (e == 0)
 		atomic_fetch_add(&d->freed_nr, 1);
 	return e;

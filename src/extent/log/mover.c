@@ -214,7 +214,7 @@ take_units(struct vol *vol)
 		mv->good[u] = 0;
 		mv->unit[u] = UINT64_MAX;
 		if (mv->fill[u] >= PACK_FILL_MIN(unit_steps(vol)) &&
-		    alloc_take(vol->disk.alloc, &mv->run, 1, 1, &x) == 0)
+		    alloc_take(vol->disk.alloc, &mv->run, 1, &x) == 0)
 			mv->unit[u] = x.unit;
 	}
 }

@@ -122,13 +122,12 @@ static int
 find_space(struct replay *rp)
 {
 	struct vol *vol = rp->vol;
-	uint64_t per_seg = geo_seg_units(&vol->disk.geo);
 	struct tree_stats ts;
 	int e = 0;
 
 	for (uint32_t i = 0; e == 0 && i < vol->disk.geo.seg_nr; i++) {
-		if (vol->disk.seg[i].fd >= 0 && disk_is_whole(&vol->disk, i * per_seg))
-			e = alloc_add(vol->disk.alloc, i * per_seg, per_seg);
+		if (vol->disk.seg[i].fd >= 0 && vol->disk.seg[i].fault == FILE_WHOLE)
+			e = alloc_add(vol->disk.alloc, i);
 	}
 	if (e < 0)
 		return disk_refuse(&rp->vol->disk, e, "no memory for the map of free space");

@@ -251,7 +251,7 @@ more_space(struct chain *c, uint64_t *ret_ext)
 
 	/* The last one takes no more than it needs. */
 	bytes = bytes < FMT_BLOCK_MAX ? align_up(bytes, unit) : FMT_BLOCK_MAX;
-	e = alloc_take_held(vol->disk.alloc, (uint32_t)(bytes / unit), 1, &x);
+	e = alloc_take_held(vol->disk.alloc, (uint32_t)(bytes / unit), &x);
 	*ret_ext = e == 0 ? ext_make(x.unit, x.units) : 0;
 	return e < 0 ? e : snap_space_add(&c->space, *ret_ext);
 }

@@ -91,7 +91,7 @@ writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_byte
 		uint64_t n = want - w->units < most ? want - w->units : most;
 
 		if (w->ext_nr == WRITER_EXTENTS ||
-		    alloc_take(w->vol->disk.alloc, &w->port->run, (uint32_t)n, 1, &x) < 0)
+		    alloc_take(w->vol->disk.alloc, &w->port->run, (uint32_t)n, &x) < 0)
 			return -ENOSPC;
 		add_extent(w, &x);
 	}

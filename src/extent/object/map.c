@@ -30,7 +30,7 @@ take(struct space_wait *sw)
 		uint32_t n = m->units_wanted - m->units, most = alloc_most(d->alloc);
 		struct extent x;
 
-		if (alloc_take(d->alloc, &m->port->run, n < most ? n : most, 1, &x) < 0)
+		if (alloc_take(d->alloc, &m->port->run, n < most ? n : most, &x) < 0)
 			return false;
 		m->ext[m->ext_nr++] = ext_make(x.unit, x.units);
 		m->units += x.units;

@@ -52,10 +52,10 @@ make_crumbs(struct loop *l)
 
 	wait_segments(l);
 	check(x);
-	while (alloc_take(a, &extent_port(l->p)->run, 1, 1, &x[n]) == 0)
+	while (alloc_take(a, &extent_port(l->p)->run, 1, &x[n]) == 0)
 		check(++n < CRUMBS_MAX);
 	held = n;
-	while (alloc_take_held(a, 1, 1, &x[n]) == 0)
+	while (alloc_take_held(a, 1, &x[n]) == 0)
 		check(++n < CRUMBS_MAX);
 	for (int i = 0; i < n; i++) {
 		if (x[i].unit % 2 && i < held)
@@ -76,7 +76,7 @@ leave_units(struct loop *l, uint64_t units)
 	struct extent x;
 
 	for (alloc_stats(a, &as); as.free + as.leased > units + as.held_back; alloc_stats(a, &as))
-		check(alloc_take(a, &p->run, 1, 1, &x) == 0);
+		check(alloc_take(a, &p->run, 1, &x) == 0);
 	check(as.free + as.leased == units + as.held_back);
 }
 

@@ -370,7 +370,7 @@ test_waits_for_space(void **state)
 	bad(FAULT_WRITE, "log", 1, FAULT_HOLD);
 	assert_int_equal(obj_delete(&l, "b", "f0", NULL), 1);
 	begin(&hand[1], "more", NULL, STORE_PIECE);
-	while (alloc_take(extent_store(st)->vol->disk.alloc, &extent_port(l.p)->run, 1, 1,
+	while (alloc_take(extent_store(st)->vol->disk.alloc, &extent_port(l.p)->run, 1,
 			  &(struct extent){ 0 }) == 0)
 		before.units--;
 	assert_int_equal(commit(&hand[1], STORE_PIECE, NULL), 0);

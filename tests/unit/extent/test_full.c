@@ -147,7 +147,7 @@ test_older_given_up(void **state)
 			loop_for(&l, 5 * NS_PER_MS);
 	}
 	wait_segments(&l);
-	while (alloc_take_held(vol->disk.alloc, 1, 1, &x[n]) == 0)
+	while (alloc_take_held(vol->disk.alloc, 1, &x[n]) == 0)
 		check(++n < 4096);
 	fault_ring_hook = look_at_writes;
 	snapshots = disk_number("snapshots");

@@ -20,7 +20,7 @@
 
 #define SEG 512u
 #define SEGS 20u
-#define UNITS (SEG * SEGS - 100) /* the last segment is short */
+#define UNITS (SEG * SEGS)
 #define RUN 64u
 #define PORTS 3
 #define EXTENTS_MAX UNITS
@@ -68,6 +68,18 @@ run_return(struct alloc *a, struct alloc_run *run)
 	alloc_run_init(a, run);
 }
 
+/* Makes an allocator for nr segments, of which the first `added` are there. */
+static struct alloc *
+make(uint32_t nr, uint32_t added)
+{
+	struct alloc *a;
+
+	assert_int_equal(alloc_new(nr, SEG, RUN, &a), 0);
+	for (uint32_t i = 0; i < added; i++)
+		assert_int_equal(alloc_add(a, i), 0);
+	return a;
+}
+
 /* Frees extent i, or its front part only. */
 static void
 model_free(struct model *m, uint32_t i, uint32_t units)
@@ -99,22 +111,6 @@ compare_stats(struct model *m)
 	assert_int_equal(st.held_used, m->held_nr);
 }
 
-/* Is there a free range of min that is not held back?  (The model's answer to -ENOSPC.) */
-static bool
-has_range(const struct model *m, uint32_t min, uint64_t held)
-{
-	uint32_t len = 0;
-
-	if (m->units - m->used_nr < held + min)
-		return false;
-	for (uint32_t i = 0; i < m->units; i++) {
-		len = m->used[i] ? 0 : i % SEG == 0 ? 1 : len + 1;
-		if (len >= min)
-			return true;
-	}
-	return false;
-}
-
 static void
 model_run(uint64_t s, uint64_t held)
 {
@@ -122,32 +118,30 @@ model_run(uint64_t s, uint64_t held)
 	struct extent x;
 
 	memset(&m, 0, sizeof m);
-	assert_int_equal(alloc_new(UNITS, SEG, RUN, &m.a), 0);
+	assert_int_equal(alloc_new(SEGS, SEG, RUN, &m.a), 0);
 	for (int i = 0; i < PORTS; i++)
 		alloc_run_init(m.a, &m.run[i]);
 	alloc_hold_back(m.a, held);
 	for (int n = 0; n < 20000; n++) {
-		uint32_t min = 1 + (uint32_t)(rnd(&s) % 20),
-			 units = min + (uint32_t)(rnd(&s) % (RUN - min + 1));
+		uint32_t units = 1 + (uint32_t)(rnd(&s) % RUN);
 		int growing = n / 2000 % 2 == 0; /* fills up, then empties */
-		uint64_t dice = rnd(&s) % 100, keep = held > m.held_nr ? held - m.held_nr : 0;
+		uint64_t dice = rnd(&s) % 100, keep = held > m.held_nr ? held - m.held_nr : 0,
+			 free_nr = m.units - m.used_nr;
 		bool is_held = false;
 		int r;
 
-		if (n % 500 == 0 && m.units < UNITS) { /* a segment, or several */
-			uint64_t add = (1 + rnd(&s) % 2) * SEG;
-
-			add = add < UNITS - m.units ? add : UNITS - m.units;
-			assert_int_equal(alloc_add(m.a, m.units, add), 0);
-			m.units += add;
+		if (n % 500 == 0 && m.units < UNITS) {
+			assert_int_equal(alloc_add(m.a, (uint32_t)(m.units / SEG)), 0);
+			m.units += SEG;
+			free_nr += SEG;
 		}
 		if (dice < (growing ? 60 : 30)) {
-			r = alloc_take(m.a, &m.run[rnd(&s) % PORTS], units, min, &x);
-			assert_int_equal(r, has_range(&m, min, keep) ? 0 : -ENOSPC);
+			r = alloc_take(m.a, &m.run[rnd(&s) % PORTS], units, &x);
+			assert_int_equal(r, free_nr > keep ? 0 : -ENOSPC);
 		} else if (dice < 62) {
 			is_held = true;
-			r = alloc_take_held(m.a, units, min, &x);
-			assert_int_equal(r, has_range(&m, min, 0) ? 0 : -ENOSPC);
+			r = alloc_take_held(m.a, units, &x);
+			assert_int_equal(r, free_nr ? 0 : -ENOSPC);
 		} else {
 			if (m.ext_nr) {
 				uint32_t i = (uint32_t)(rnd(&s) % m.ext_nr);
@@ -159,7 +153,7 @@ model_run(uint64_t s, uint64_t held)
 			continue;
 		}
 		if (r == 0) {
-			assert_true(x.units >= min && x.units <= units);
+			assert_true(x.units <= units);
 			model_take(&m, &x, is_held);
 		}
 		compare_stats(&m);
@@ -176,12 +170,11 @@ model_run(uint64_t s, uint64_t held)
 	for (int i = 0; i < PORTS; i++)
 		alloc_run_fini(m.a, &m.run[i]);
 	compare_stats(&m);
-	/* Every segment is whole again; the last is the short one. */
+	/* Every segment is whole again. */
 	for (uint64_t i = 0; i < SEGS; i++) {
-		assert_int_equal(alloc_take_held(m.a, SEG, UNITS % SEG, &x), 0);
-		m.used_nr += x.units;
+		assert_int_equal(alloc_take_held(m.a, SEG, &x), 0);
+		assert_int_equal(x.units, SEG);
 	}
-	assert_int_equal(m.used_nr, UNITS);
 	alloc_free_all(m.a);
 }
 
@@ -196,16 +189,11 @@ test_model(void **state)
 static void
 test_recovery(void **state)
 {
-	struct alloc *a;
+	struct alloc *a = make(SEGS, 2);
 	struct alloc_run run;
 	struct alloc_stats st;
 	struct extent x;
 
-	assert_int_equal(alloc_new(UNITS, SEG, RUN, &a), 0);
-	assert_int_equal(alloc_add(a, 0, 2 * SEG), 0);
-	assert_int_equal(alloc_add(a, SEG, SEG), -EEXIST);
-	assert_int_equal(alloc_add(a, UNITS - 1, 2), -ERANGE);
-	assert_int_equal(alloc_add(a, UINT64_MAX, 1), -ERANGE);
 	assert_int_equal(alloc_mark(a, &(struct extent){ 10, 20 }, false), 0);
 	assert_int_equal(alloc_mark(a, &(struct extent){ 29, 1 }, false), -EEXIST);
 	assert_int_equal(alloc_mark(a, &(struct extent){ 5, 6 }, false), -EEXIST);
@@ -219,12 +207,11 @@ test_recovery(void **state)
 	alloc_stats(a, &st);
 	assert_int_equal(st.free, 10);
 	alloc_run_init(a, &run);
-	assert_int_equal(alloc_take(a, &run, 64, 11, &x), -ENOSPC);
-	assert_int_equal(alloc_take(a, &run, 64, 1, &x), 0);
+	assert_int_equal(alloc_take(a, &run, 64, &x), 0);
 	assert_int_equal(x.unit, 0);
 	assert_int_equal(x.units, 10);
-	assert_int_equal(alloc_take(a, &run, 1, 1, &x), -ENOSPC);
-	assert_int_equal(alloc_take_held(a, 1, 1, &x), -ENOSPC);
+	assert_int_equal(alloc_take(a, &run, 1, &x), -ENOSPC);
+	assert_int_equal(alloc_take_held(a, 1, &x), -ENOSPC);
 	alloc_run_fini(a, &run);
 	alloc_free_all(a);
 }
@@ -233,20 +220,18 @@ test_recovery(void **state)
 static void
 test_steal(void **state)
 {
-	struct alloc *a;
+	struct alloc *a = make(1, 1);
 	struct alloc_run mine, idle;
 	struct alloc_stats st;
 	struct extent x;
 	uint32_t got = 0;
 
-	assert_int_equal(alloc_new(SEG, SEG, RUN, &a), 0);
-	assert_int_equal(alloc_add(a, 0, SEG), 0);
 	alloc_run_init(a, &mine);
 	alloc_run_init(a, &idle);
-	assert_int_equal(alloc_take(a, &idle, 1, 1, &x), 0);
+	assert_int_equal(alloc_take(a, &idle, 1, &x), 0);
 	alloc_stats(a, &st);
 	assert_true(st.leased > 0);
-	while (alloc_take(a, &mine, 3, 1, &x) == 0)
+	while (alloc_take(a, &mine, 3, &x) == 0)
 		got += x.units;
 	assert_int_equal(got, SEG - 1);
 	alloc_stats(a, &st);
@@ -260,19 +245,17 @@ test_steal(void **state)
 
 #define PAR_ROUNDS 20000
 
-/* Full and in pieces: what must be in one piece is found wherever it is, the rest without a long search; and
+/* Full and in pieces: for a snapshot the longest piece is found wherever it is, for data some without a long search; and
  * all of it can be taken. */
 static void
 test_pieces(void **state)
 {
 	struct alloc_run run;
-	struct alloc *a;
+	struct alloc *a = make(SEGS, SEGS);
 	struct alloc_stats as;
 	struct extent x;
 	uint64_t got = 0;
 
-	assert_int_equal(alloc_new(UNITS, SEG, RUN, &a), 0);
-	assert_int_equal(alloc_add(a, 0, UNITS), 0);
 	alloc_run_init(a, &run);
 	/* Five of eight units are free; in the last segment but one there is one range of 45. */
 	for (uint64_t u = 0; u + 8 <= UNITS; u += 8) {
@@ -280,14 +263,13 @@ test_pieces(void **state)
 			continue;
 		assert_int_equal(alloc_mark(a, &(struct extent){ u, 3 }, false), 0);
 	}
-	assert_int_equal(alloc_take(a, &run, 40, 40, &x), 0);
+	assert_int_equal(alloc_take_held(a, 40, &x), 0);
 	assert_int_equal(x.units, 40);
 	assert_int_equal(x.unit / SEG, SEGS - 2);
-	run_return(a, &run);
-	assert_int_equal(alloc_take(a, &run, 40, 40, &x), -ENOSPC);
-	run_return(a, &run);
+	assert_int_equal(alloc_take_held(a, 40, &x), 0);
+	assert_int_equal(x.units, 5);
 	alloc_stats(a, &as);
-	while (alloc_take(a, &run, 40, 1, &x) == 0) {
+	while (alloc_take(a, &run, 40, &x) == 0) {
 		assert_true(x.units >= 1 && x.units <= 40);
 		got += x.units;
 	}
@@ -313,7 +295,7 @@ par_port(void *arg)
 			struct extent *x = &mine[nr];
 			uint32_t units = 1 + (uint32_t)(rnd(&s) % RUN);
 
-			if (alloc_take(par_a, &run, units, 1, x) < 0)
+			if (alloc_take(par_a, &run, units, x) < 0)
 				continue;
 			for (uint32_t i = 0; i < x->units; i++)
 				check(atomic_exchange(&par_used[x->unit + i], 1) == 0);
@@ -345,8 +327,7 @@ test_threads(void **state)
 	pthread_t th[PORTS];
 	struct alloc_stats st;
 
-	assert_int_equal(alloc_new(UNITS, SEG, RUN, &par_a), 0);
-	assert_int_equal(alloc_add(par_a, 0, UNITS), 0);
+	par_a = make(SEGS, SEGS);
 	for (uintptr_t i = 0; i < PORTS; i++)
 		pthread_create(&th[i], NULL, par_port, (void *)(i + 1));
 	for (int i = 0; i < PORTS; i++)
@@ -363,10 +344,8 @@ test_claims(void **state)
 	struct extent old = { 3, 4 }, piece = { 4, 1 }, around = { 40, 10 }, x;
 	struct alloc_stats before, st;
 	struct alloc_run run;
-	struct alloc *a;
+	struct alloc *a = make(2, 2);
 
-	assert_int_equal(alloc_new(2 * SEG, SEG, RUN, &a), 0);
-	assert_int_equal(alloc_add(a, 0, 2 * SEG), 0);
 	assert_int_equal(alloc_mark(a, &old, false), 0);
 	assert_int_equal(alloc_mark(a, &around, false), 0);
 	assert_int_equal(alloc_note_old(a, 0), 0);
@@ -404,7 +383,7 @@ test_claims(void **state)
 	alloc_unclaim(a);
 	alloc_hold_back(a, 0);
 	alloc_run_init(a, &run);
-	while (alloc_take(a, &run, 1, 1, &x) == 0)
+	while (alloc_take(a, &run, 1, &x) == 0)
 		;
 	alloc_run_fini(a, &run);
 	alloc_stats(a, &st);
