@@ -29,7 +29,7 @@ parts_of(const uint8_t *key, size_t len)
 static void
 must_be_key(const uint8_t *key, size_t len)
 {
-	uint8_t again[KEY_BYTES_MAX], bucket[KEY_BYTES_MAX];
+	uint8_t again[KEY_BYTES_MAX];
 	const uint8_t *id = key + len - CHUNK_ID_BYTES;
 	struct store_key k;
 	char text[64];
@@ -51,9 +51,7 @@ must_be_key(const uint8_t *key, size_t len)
 		n = key_upload(again, &k, id);
 		break;
 	case KEY_BATTRS:
-		n = key_bucket(bucket, (const char *)key + 1, len - 3);
-		must(n > 0);
-		n = key_battrs(again, bucket, (size_t)n, (uint32_t)(key[len - 1] - '0'));
+		n = key_battrs(again, (const char *)key + 1, len - 3, (uint32_t)(key[len - 1] - '0'));
 		break;
 	case KEY_CHUNK:
 		n = key_chunk(again, key + 1, key_index(key));

@@ -98,8 +98,6 @@ struct commit {
 	 * commit's own; before the submission: of the call of the store. 0: the steps are not counted. */
 	uint64_t step_ns;
 	uint32_t key_hash;
-	const uint8_t *bucket_key; /* key of the object's bucket, of bucket_key_len bytes */
-	uint16_t bucket_key_len;
 	const uint8_t *upload_key; /* PART, COMPLETE: key of the upload, which must exist */
 	uint16_t upload_key_len;
 	/* PUT, PART: the reservation in the quotas, which ends when c is packed; NULL: there is no
@@ -126,6 +124,28 @@ static inline bool
 commit_is_no_growth(const struct commit *c)
 {
 	return c->view.op == REC_DELETE || c->kind == COMMIT_BUCKET_COPIES;
+}
+
+/* Returns true if c changes an object, an upload or attributes, whose bucket must exist. Removals that are sent from another disk
+ * need no bucket. */
+static inline bool
+commit_has_bucket(const struct commit *c)
+{
+	uint8_t type = (c->kind == COMMIT_PART ? c->upload_key : c->view.key)[0];
+
+	return (key_is_object(type) || key_is_upload(type) || type == KEY_BATTRS) && !c->is_also &&
+	       !c->is_gc && !(c->sent && c->view.op == REC_DELETE);
+}
+
+/* Writes the key of this bucket, and returns its length; 0: c has none. */
+static inline size_t
+commit_bucket(const struct commit *c, uint8_t *key)
+{
+	bool is_part = c->kind == COMMIT_PART;
+
+	return commit_has_bucket(c) ? key_bucket_of(key, is_part ? c->upload_key : c->view.key,
+						    is_part ? c->upload_key_len : c->view.key_len)
+				    : 0;
 }
 
 /* Submits c; c->finished runs later. c->state: whether data writes are in flight. */

@@ -98,10 +98,11 @@ struct commit_view {
 static bool
 is_of_bucket(const struct commit *c, const uint8_t *key, size_t len)
 {
-	const uint8_t *of = c->bucket_key ? c->bucket_key : c->view.key;
-	size_t of_len = c->bucket_key ? c->bucket_key_len : c->view.key_len;
+	uint8_t of[1 + STORE_BUCKET_MAX];
+	size_t of_len = commit_bucket(c, of);
 
-	return of_len == len && memcmp(of, key, len) == 0;
+	return of_len ? of_len == len && memcmp(of, key, len) == 0
+		      : c->view.key_len == len && memcmp(c->view.key, key, len) == 0;
 }
 
 /* Returns true if the block has a record of the bucket with the key of c, or of its contents. */
@@ -180,11 +181,12 @@ find_key(struct commit_view *cv, const uint8_t *key, size_t len, uint32_t hash,
 static int
 find_bucket(struct commit_view *cv, struct model_record *ret_record)
 {
+	uint8_t bucket[1 + STORE_BUCKET_MAX];
 	const struct commit *c = cv->c;
+	size_t len = commit_bucket(c, bucket);
 
-	if (c->bucket_key)
-		return find_key(cv, c->bucket_key, c->bucket_key_len,
-				key_hash(c->bucket_key, c->bucket_key_len), ret_record);
+	if (len)
+		return find_key(cv, bucket, len, key_hash(bucket, len), ret_record);
 	if (c->view.key[0] == KEY_BUCKET)
 		return find_key(cv, c->view.key, c->view.key_len, c->key_hash, ret_record);
 	*ret_record = (struct model_record){ .copies = 1 };

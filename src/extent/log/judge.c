@@ -143,7 +143,9 @@ judge_change(struct vol *vol, struct commit *c, struct model_answer *a)
 static enum verdict
 judge_state(struct vol *vol, struct commit *c, struct model_answer *a)
 {
-	const struct gate *g = c->bucket_key ? gate_find(vol, c->bucket_key, c->bucket_key_len) : NULL;
+	uint8_t bucket[1 + STORE_BUCKET_MAX];
+	size_t bucket_len = commit_bucket(c, bucket);
+	const struct gate *g = bucket_len ? gate_find(vol, bucket, bucket_len) : NULL;
 	struct key_state s;
 
 	*a = (struct model_answer){ 0 };
@@ -160,9 +162,8 @@ judge_state(struct vol *vol, struct commit *c, struct model_answer *a)
 	}
 	if ((enum model_act)c->kind < MODEL_ACTS && !(c->sent && c->sent->is_repair))
 		return judge_change(vol, c, a);
-	if (c->bucket_key) {
-		s = key_state(vol, c->bucket_key, c->bucket_key_len,
-			      key_hash(c->bucket_key, c->bucket_key_len));
+	if (bucket_len) {
+		s = key_state(vol, bucket, bucket_len, key_hash(bucket, bucket_len));
 		c->result = s.exists ? 0 : -ENXIO;
 		if (c->result < 0)
 			return s.depends ? V_AFTER : V_NOW;
@@ -326,7 +327,7 @@ judge_one(struct vol *vol, struct commit *c)
 	}
 	v = judge_state(vol, c, &a);
 	/* Behind a gate, or a freeze: that is over soon, and makes no room that a delete could wait for. */
-	if (v == V_NOW && c->result == -EAGAIN && c->bucket_key)
+	if (v == V_NOW && c->result == -EAGAIN && commit_has_bucket(c))
 		return stall_for(vol, c, STALL_NS);
 	if (v != V_PACKED)
 		return v;

@@ -10,6 +10,8 @@
 #include "model/key.h"
 #include "store/store.h"
 
+#include <string.h>
+
 /* Types of keys, KEY_..., which model/record.def describes. */
 enum key_type {
 #define DISK_KEY(name, type, kind, parts) KEY_##name = type,
@@ -77,12 +79,20 @@ key_part(uint8_t *buf, const uint8_t *id, uint32_t number)
 }
 /* Writes the key of a record of a bucket's attributes; index: 0 to BATTRS_NR - 1, or BATTRS_QUOTA. */
 static inline int
-key_battrs(uint8_t *buf, const uint8_t *bucket_key, size_t bucket_key_len, uint32_t index)
+key_battrs(uint8_t *buf, const char *bucket, size_t len, uint32_t index)
 {
 	return disk_key_write(buf, KEY_BATTRS,
-			      &(struct disk_key){ .bucket = (const char *)bucket_key + 1,
-						  .bucket_len = bucket_key_len - 1,
-						  .number = index });
+			      &(struct disk_key){ .bucket = bucket, .bucket_len = len, .number = index });
+}
+/* Writes the key of the bucket to which the key of an object, of an upload or of attributes belongs, and returns its length. */
+static inline size_t
+key_bucket_of(uint8_t *buf, const uint8_t *key, size_t len)
+{
+	size_t bucket_len = (size_t)((const uint8_t *)memchr(key, 0, len) - key);
+
+	memcpy(buf, key, bucket_len);
+	buf[0] = KEY_BUCKET;
+	return bucket_len;
 }
 /* Returns the index in the key of a chunk, or the number in the key of a part. */
 uint32_t key_index(const uint8_t *chunk_key);

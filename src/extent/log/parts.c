@@ -65,12 +65,9 @@ has_owner(const struct tree *t, const uint8_t *key, const struct rec *r)
 const struct rec *
 bucket_of_key(const struct tree *t, const uint8_t *key, size_t len)
 {
-	size_t bucket_len = (size_t)((const uint8_t *)memchr(key, 0, len) - key);
 	uint8_t bucket[1 + STORE_BUCKET_MAX];
 
-	memcpy(bucket, key, bucket_len);
-	bucket[0] = KEY_BUCKET;
-	return tree_get(t, bucket, bucket_len);
+	return tree_get(t, bucket, key_bucket_of(bucket, key, len));
 }
 
 bool

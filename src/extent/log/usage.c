@@ -41,6 +41,16 @@ row_of(const struct vol *vol, struct quota_book *book, const uint8_t *key, size_
 	return quota_find(book, vol->counter, key + 1, (end ? (size_t)(end - key) : len) - 1);
 }
 
+/* The row of the bucket that a commit must find; NULL: there is none, or no limit exists. */
+static struct quota_row *
+row_of_commit(const struct vol *vol, const struct commit *c)
+{
+	uint8_t bucket[1 + STORE_BUCKET_MAX];
+	size_t len = vol->leader.judges_quotas ? commit_bucket(c, bucket) : 0;
+
+	return len ? row_of(vol, vol->quotas, bucket, len) : NULL;
+}
+
 static uint64_t
 parts_bytes(const struct vol *vol, const uint8_t *upload_key, size_t len)
 {
@@ -108,9 +118,7 @@ usage_judge_end(struct vol *vol)
 int
 usage_judge(struct vol *vol, const struct commit *c, struct quota_change *change)
 {
-	struct quota_row *row = vol->leader.judges_quotas && c->bucket_key
-					? row_of(vol, vol->quotas, c->bucket_key, c->bucket_key_len)
-					: NULL;
+	struct quota_row *row = row_of_commit(vol, c);
 
 	*change = quota_of_copies(*change,
 				  key_has_two((c->kind == COMMIT_PART ? c->upload_key : c->view.key)[0]));
@@ -124,9 +132,7 @@ usage_judge(struct vol *vol, const struct commit *c, struct quota_change *change
 void
 usage_pend(struct vol *vol, const struct commit *c, const struct quota_change *change)
 {
-	struct quota_row *row = vol->leader.judges_quotas && c->bucket_key
-					? row_of(vol, vol->quotas, c->bucket_key, c->bucket_key_len)
-					: NULL;
+	struct quota_row *row = row_of_commit(vol, c);
 
 	if (row && c->hold)
 		quota_settle(vol->quotas, vol->counter, c->hold);
@@ -371,8 +377,8 @@ usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t
 /* ---- before anything is moved ---- */
 
 int
-usage_reserve(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, const uint8_t *key,
-	      size_t key_len, uint64_t size_bytes, struct quota_hold *hold)
+usage_reserve(struct vol *vol, const uint8_t *name, size_t name_len, const uint8_t *key, size_t key_len,
+	      uint64_t size_bytes, struct quota_hold *hold)
 {
 	const enum model_kind kind = key_is_object(key[0]) ? MODEL_OBJECT : MODEL_PART;
 	const bool is_known = size_bytes != STORE_SIZE_UNKNOWN;
@@ -386,7 +392,8 @@ usage_reserve(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len,
 	change = model_usage(kind, &size, r ? &r->size_bytes : NULL);
 	if (change.bytes < 0 || !is_known)
 		change.bytes = 0;
-	return quota_reserve(vol->quotas, vol->counter, bucket_key + 1, bucket_key_len - 1, &change,
+	return quota_reserve(vol->quotas, vol->counter, name + 1,
+			     (size_t)((const uint8_t *)memchr(name, 0, name_len) - name) - 1, &change,
 			     is_known ? (uint64_t)model_usage(kind, &size, NULL).bytes : 0, hold);
 }
 

@@ -52,11 +52,11 @@ int usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, si
 
 /* ---- on a port's thread ---- */
 
-/* Reserves for an object, or a part (key: of its upload), before its bytes are taken, or changes the
- * reservation: 0, -EDQUOT or -ENXIO. size_bytes: all bytes of the PUT, with the taken ones, of one copy;
+/* Reserves for an object or a part, before its bytes are taken, or changes the reservation: 0, -EDQUOT or -ENXIO.
+ * name: key of the object, or of the part's upload; key: of the object or part. size_bytes: all bytes of the PUT, with the taken ones, of one copy;
  * STORE_SIZE_UNKNOWN: none yet. */
-int usage_reserve(struct vol *vol, const uint8_t *bucket_key, size_t bucket_key_len, const uint8_t *key,
-		  size_t key_len, uint64_t size_bytes, struct quota_hold *hold);
+int usage_reserve(struct vol *vol, const uint8_t *name, size_t name_len, const uint8_t *key, size_t key_len,
+		  uint64_t size_bytes, struct quota_hold *hold);
 /* Ends the reservation of a PUT that has ended. A commit ends its reservation when it is published. */
 void usage_reserve_end(struct vol *vol, struct quota_hold *hold);
 

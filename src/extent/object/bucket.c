@@ -62,7 +62,7 @@ extent_bucket_get_attrs(struct store_port *sp, const struct store_look *l, struc
 	st->version = st->attrs_len = 0;
 	st->max = usage_bound_of(NULL);
 	for (uint32_t i = 0; i <= BATTRS_QUOTA; i++) {
-		r = find(&c, key, key_battrs(key, bucket, (size_t)bucket_len, i));
+		r = find(&c, key, key_battrs(key, l->key.bucket, l->key.bucket_len, i));
 		if (!r || !model_is_of(r->version, b->version))
 			continue;
 		if (i == BATTRS_QUOTA) {

@@ -17,8 +17,7 @@
 static struct store_key
 key_of(const struct put_int *pi)
 {
-	const uint8_t *key = pi->is_part ? pi->upload_key : pi->key;
-	struct slot_name n = slot_name(key, pi->is_part ? pi->upload_key_len : pi->key_len);
+	struct slot_name n = slot_name(pi->name, pi->name_len);
 
 	return name_key(&n);
 }
@@ -43,8 +42,7 @@ extent_open_put(struct store_port *sp, const struct store_look *l, struct store_
 	obj_int(obj)->mem = r;
 	*l->ret_args = (struct store_put_args){
 		.spec = { .key = key_of(pi),
-			  .upload_id =
-				  pi->is_part ? pi->upload_key + pi->upload_key_len - CHUNK_ID_BYTES : NULL,
+			  .upload_id = pi->is_part ? pi->name + pi->name_len - CHUNK_ID_BYTES : NULL,
 			  .part_number = pi->is_part ? key_index(pi->key) : 0,
 			  .size_bytes = v.size_bytes },
 		.commit = { .meta = rec_view_meta(was),

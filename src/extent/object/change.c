@@ -23,7 +23,6 @@ struct change_int {
 	struct commit c;
 	struct change_more *more; /* NULL: no other record changes */
 	uint8_t bound[USE_BYTES];
-	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX];
 };
 _Static_assert(sizeof(struct change_int) <= STORE_PRIV_DEL, "STORE_PRIV_DEL is too small");
@@ -64,39 +63,33 @@ on_done(struct commit *c)
 	op->done(op);
 }
 
-/* Writes the key of the change and of its bucket. Returns 0 or an error of the names. */
+/* Writes the key of the change. Returns 0 or an error of the names. */
 static int
-set_keys(struct vol *vol, struct change_int *ci, const struct store_change *sc)
+set_key(struct vol *vol, struct change_int *ci, const struct store_change *sc)
 {
 	struct store_upload *u = container_of(ci->op, struct store_upload, op);
-	struct commit *c = &ci->c;
-	int bucket_len = key_bucket(ci->bucket_key, sc->key.bucket, sc->key.bucket_len), len = bucket_len;
+	const struct store_key *k = &sc->key;
+	int len;
 
-	c->bucket_key = ci->bucket_key;
-	c->bucket_key_len = (uint16_t)bucket_len;
-	c->view.key = ci->key;
-	if (bucket_len < 0)
-		return bucket_len;
 	switch (rows[sc->act].key) {
 	case KEY_OBJECT:
-		len = key_object(ci->key, &sc->key);
+		len = key_object(ci->key, k);
 		break;
 	case KEY_UPLOAD:
 		if (sc->act == ACT_CREATE_UPLOAD)
 			extent_new_id(vol, u->id);
-		len = key_upload(ci->key, &sc->key, sc->act == ACT_CREATE_UPLOAD ? u->id : sc->id);
+		len = key_upload(ci->key, k, sc->act == ACT_CREATE_UPLOAD ? u->id : sc->id);
 		break;
 	case KEY_BATTRS:
-		len = key_battrs(ci->key, ci->bucket_key, (size_t)len,
+		len = key_battrs(ci->key, k->bucket, k->bucket_len,
 				 sc->act == ACT_SET_QUOTA ? BATTRS_QUOTA : 0);
 		break;
 	default:
-		c->view.key = ci->bucket_key;
-		c->bucket_key = NULL;
-		c->bucket_key_len = 0;
+		len = key_bucket(ci->key, k->bucket, k->bucket_len);
 		break;
 	}
-	c->view.key_len = (uint16_t)len;
+	ci->c.view.key = ci->key;
+	ci->c.view.key_len = (uint16_t)len;
 	return len < 0 ? len : 0;
 }
 
@@ -128,8 +121,7 @@ add_attrs(struct change_int *ci, const struct store_change *sc, enum commit_kind
 		uint8_t *key = ci->more->key[i];
 
 		*a = (struct commit){ .kind = kind, .state = CS_DATA_DONE, .is_also = true, .view.key = key };
-		a->view.key_len =
-			(uint16_t)key_battrs(key, ci->bucket_key, 1 + (size_t)sc->key.bucket_len, i);
+		a->view.key_len = (uint16_t)key_battrs(key, sc->key.bucket, sc->key.bucket_len, i);
 		if (kind == COMMIT_BUCKET_ATTRS)
 			attrs_view(&a->view, sc, i);
 		*link = a;
@@ -185,7 +177,7 @@ prepare(struct change_int *ci, const struct store_change *sc)
 		c->job = gc_upload_job(sc->id, NULL, 0);
 		return c->job ? 0 : -ENOSPC;
 	case ACT_DELETE_BUCKET:
-		c->job = gc_bucket_job(ci->bucket_key + 1, sc->key.bucket_len, 0);
+		c->job = gc_bucket_job(ci->key + 1, sc->key.bucket_len, 0);
 		return c->job ? 0 : -ENOSPC;
 	case ACT_CREATE_BUCKET:
 	case ACT_MAKE_BUCKET:
@@ -233,7 +225,7 @@ extent_apply(struct store_port *sp, const struct store_change *sc, struct store_
 				 .view = { .op = row->op, .body = BODY_NONE } };
 	if (sc->pre)
 		ci->c.pre = *sc->pre;
-	e = set_keys(p->vp.vol, ci, sc);
+	e = set_key(p->vp.vol, ci, sc);
 	if (e == 0)
 		e = disk_failed(&p->vp.vol->disk) ? -EROFS : prepare(ci, sc);
 	if (e < 0)

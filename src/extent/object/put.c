@@ -13,6 +13,7 @@
  */
 #include "extent/object/put_int.h"
 
+#include "extent/log/parts.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
@@ -72,11 +73,11 @@ init(struct extent_port *p, struct store_put *put, uint64_t size_bytes)
 	int e;
 
 	pi->vol = p->vp.vol;
-	pi->hold.has_two = key_has_two(pi->is_part ? pi->upload_key[0] : pi->key[0]);
+	pi->hold.has_two = key_has_two(pi->name[0]);
 	e = early_check(p, pi->vol, size_bytes);
 	if (e == 0 && !pi->sent)
-		e = usage_reserve(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
-				  size_bytes, &pi->hold);
+		e = usage_reserve(pi->vol, pi->name, pi->name_len, pi->key, pi->key_len, size_bytes,
+				  &pi->hold);
 	if (e == 0 && pi->sent == &pi->copy.ps && has_writer)
 		e = check_room(pi->vol, size_bytes == STORE_SIZE_UNKNOWN ? 1 : size_bytes / unit + 1, true);
 	if (e == 0 && has_writer && pool_avail(&p->writers) < (pi->is_part ? 2 : 1))
@@ -109,18 +110,16 @@ init_none(struct extent_port *p, struct store_put *put)
 static int
 set_keys(struct put_int *pi, const struct store_put_spec *spec)
 {
-	const struct store_key *k = &spec->key;
-	int len = key_object(pi->key, k);
+	uint8_t *name = spec->upload_id ? pi->upload_key : pi->key;
+	int len = key_upload(name, &spec->key, spec->upload_id);
 
 	if (len < 0)
 		return len;
-	pi->key_len = (uint16_t)len;
-	pi->bucket_key_len = (uint16_t)key_bucket(pi->bucket_key, k->bucket, k->bucket_len);
-	if (!spec->upload_id)
-		return 0;
-	pi->is_part = true;
-	pi->upload_key_len = (uint16_t)key_upload(pi->upload_key, k, spec->upload_id);
-	pi->key_len = (uint16_t)key_part(pi->key, spec->upload_id, spec->part_number);
+	pi->name = name;
+	pi->name_len = pi->key_len = (uint16_t)len;
+	pi->is_part = spec->upload_id != NULL;
+	if (pi->is_part)
+		pi->key_len = (uint16_t)key_part(pi->key, spec->upload_id, spec->part_number);
 	return 0;
 }
 
@@ -128,14 +127,13 @@ set_keys(struct put_int *pi, const struct store_put_spec *spec)
 static int
 check_place(struct vol *vol, const struct put_int *pi, const struct store_put_spec *spec)
 {
-	const uint8_t *key = pi->is_part ? pi->upload_key : pi->key;
 	const struct rec *r;
 
-	if (spec->is_copy && slots_own_key(vol->slots, key, pi->is_part ? pi->upload_key_len : pi->key_len))
+	if (spec->is_copy && slots_own_key(vol->slots, pi->name, pi->name_len))
 		return -EPERM;
 	if (pi->is_part)
-		return upload_find(vol, pi->upload_key, pi->upload_key_len, &r);
-	return tree_get(vol->tree, pi->bucket_key, pi->bucket_key_len) ? 0 : -ENXIO;
+		return upload_find(vol, pi->name, pi->name_len, &r);
+	return bucket_of_key(vol->tree, pi->name, pi->name_len) ? 0 : -ENXIO;
 }
 
 int
@@ -257,7 +255,7 @@ extent_put_write(struct store_port *sp, struct store_put *put, struct store_writ
 	e = check_piece(pi, buf, len, last);
 	/* Without a length the reservation grows piece by piece. */
 	if (e == 0 && pi->expect_bytes == STORE_SIZE_UNKNOWN && !pi->sent)
-		e = usage_reserve(pi->vol, pi->bucket_key, pi->bucket_key_len, pi->key, pi->key_len,
+		e = usage_reserve(pi->vol, pi->name, pi->name_len, pi->key, pi->key_len,
 				  put->size_bytes + len, &pi->hold);
 	if (e < 0)
 		return e;
@@ -315,8 +313,6 @@ prepare(struct put_int *pi, const struct store_commit *sc)
 	*c = (struct commit){
 		.finished = on_committed,
 		.kind = pi->is_part ? COMMIT_PART : COMMIT_PUT,
-		.bucket_key = pi->bucket_key,
-		.bucket_key_len = pi->bucket_key_len,
 		.pre = sc->pre,
 		.step_ns = clock_ns(),
 		.view = { .op = REC_PUT, .key = pi->key, .key_len = pi->key_len },
@@ -326,8 +322,8 @@ prepare(struct put_int *pi, const struct store_commit *sc)
 	if (!pi->sent)
 		c->hold = &pi->hold;
 	if (pi->is_part) {
-		c->upload_key = c->view.owner = pi->upload_key;
-		c->upload_key_len = c->view.owner_len = pi->upload_key_len;
+		c->upload_key = c->view.owner = pi->name;
+		c->upload_key_len = c->view.owner_len = pi->name_len;
 	}
 	if (pi->sent) {
 		const struct rec *r = pi->sent->rec;

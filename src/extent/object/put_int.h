@@ -73,10 +73,10 @@ struct put_int {
 	struct put_copy copy;
 	uint8_t id[CHUNK_ID_BYTES];
 	struct commit c;
-	uint16_t key_len, bucket_key_len, upload_key_len;
+	const uint8_t *name; /* key of the object: `key`; or of the part's upload: `upload_key` */
+	uint16_t key_len, name_len;
 	/* write of the last piece; put_init() does not clear this field and the later ones */
 	struct write_int last;
-	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX];
 	uint8_t upload_key[KEY_BYTES_MAX];
 	uint8_t inline_data[STORE_INLINE_MAX];

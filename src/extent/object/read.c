@@ -44,7 +44,7 @@ extent_open(struct store_port *sp, const struct store_look *l, struct store_op *
 	struct store_obj *obj = container_of(op, struct store_obj, op);
 	struct extent_port *p = extent_port(sp);
 	struct vol *vol = p->vp.vol;
-	uint8_t key[KEY_BYTES_MAX], bucket[1 + STORE_BUCKET_MAX];
+	uint8_t key[KEY_BYTES_MAX];
 	int len = key_object(key, &l->key);
 	struct rec *r;
 
@@ -52,11 +52,8 @@ extent_open(struct store_port *sp, const struct store_look *l, struct store_op *
 	if (len < 0)
 		return len;
 	r = tree_get(vol->tree, key, (size_t)len);
-	if (!r || !rec_is_there_now(r)) {
-		int blen = key_bucket(bucket, l->key.bucket, l->key.bucket_len);
-
-		return finish(&obj->op, tree_get(vol->tree, bucket, (size_t)blen) ? -ENOENT : -ENXIO);
-	}
+	if (!r || !rec_is_there_now(r))
+		return finish(&obj->op, bucket_of_key(vol->tree, key, (size_t)len) ? -ENOENT : -ENXIO);
 	obj_open(obj, vol, r);
 	return finish(&obj->op, 0);
 }

@@ -131,7 +131,6 @@ extent_send(struct store_port *source, struct store_port *target, struct store_s
 	}
 	sd->upload_key_len = (uint16_t)len;
 	sd->key_len = (uint16_t)key_object(sd->key, &s->key);
-	sd->bucket_key_len = (uint16_t)key_bucket(sd->bucket_key, s->key.bucket, s->key.bucket_len);
 	if (from && !slots_own_key(from->vp.vol->slots, sd->key, sd->key_len) &&
 	    !(s->is_repair && slots_own_key(to->vp.vol->slots, sd->key, sd->key_len))) {
 		free(sd);

@@ -23,7 +23,7 @@ struct send {
 	struct timer timer;
 	struct msg msg;
 	void (*next)(struct send *sd); /* step after the operation in progress */
-	uint16_t key_len, bucket_key_len, upload_key_len;
+	uint16_t key_len, upload_key_len;
 	/* for an object made of parts: its record in the source, pinned until the object is complete in the
 	 * target; the list of parts for the completion; and the list of parts as data */
 	struct pin pin;
@@ -48,7 +48,6 @@ struct send {
 	struct pin record_pin; /* for a commit without bytes: pin on the record of the source */
 	struct commit c;       /* commit without bytes */
 	struct commit del;     /* removal of the upload in the same change as `c` */
-	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX], upload_key[KEY_BYTES_MAX], part_key[CHUNK_KEY_BYTES];
 };
 
@@ -76,8 +75,6 @@ void send_finish(struct send *sd, int result);
  * the end of the change. */
 struct commit *send_record(struct send *sd, enum commit_kind kind, enum rec_op op, const uint8_t *key,
 			   uint16_t key_len);
-/* Sets the bucket of a change. */
-void send_set_bucket(struct send *sd, struct commit *c);
 /* Removes the object from the target. */
 void send_remove_object(struct send *sd, void (*next)(struct send *sd));
 /* Makes the upload of sd->upload_key in the target, with a new version, which is later than the version of

@@ -26,7 +26,6 @@ complete(struct send *sd)
 	c->view.flags = REC_FLUSHED;
 	c->view.map = (struct map_ref){ 0 };
 	sd->ps.sent = put_sent_of(r);
-	send_set_bucket(sd, c);
 	c->upload_key = sd->upload_key;
 	c->upload_key_len = sd->upload_key_len;
 	c->parts = sd->parts;

@@ -98,13 +98,6 @@ submit(struct send *sd, void (*next)(struct send *sd))
 }
 
 void
-send_set_bucket(struct send *sd, struct commit *c)
-{
-	c->bucket_key = sd->bucket_key;
-	c->bucket_key_len = sd->bucket_key_len;
-}
-
-void
 send_remove_object(struct send *sd, void (*next)(struct send *sd))
 {
 	send_record(sd, COMMIT_DELETE, REC_DELETE, sd->key, sd->key_len);
@@ -115,9 +108,8 @@ void
 send_make_upload(struct send *sd, const struct rec *r, void (*next)(struct send *sd))
 {
 	struct commit *c = send_record(sd, COMMIT_UPLOAD_MAKE, REC_PUT, sd->upload_key, sd->upload_key_len);
-	const struct rec *b = tree_get(target(sd), sd->bucket_key, sd->bucket_key_len);
+	const struct rec *b = bucket_of_key(target(sd), sd->key, sd->key_len);
 
-	send_set_bucket(sd, c);
 	c->want_version = b ? b->version : 0;
 	c->view.body = BODY_NONE;
 	if (r) {
@@ -147,7 +139,6 @@ send_attrs(struct send *sd, const struct rec *r, const struct rec *there, void (
 {
 	struct commit *c = send_record(sd, COMMIT_ATTRS, REC_PUT, sd->key, sd->key_len);
 
-	send_set_bucket(sd, c);
 	pin_add(sd->from->vp.vol->pins, &sd->record_pin, rec_pin_id(r));
 	sd->ps.sent.version = r->version;
 	c->want_version = there->version;

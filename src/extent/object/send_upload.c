@@ -35,8 +35,8 @@ find_upload(struct send *sd, const struct tree *t)
 struct rec *
 send_get_upload(const struct send *sd, const struct tree *t)
 {
-	const struct rec *b = t ? tree_get(t, sd->bucket_key, sd->bucket_key_len) : NULL;
-	const struct rec *there = tree_get(target(sd), sd->bucket_key, sd->bucket_key_len);
+	const struct rec *b = t ? bucket_of_key(t, sd->key, sd->key_len) : NULL;
+	const struct rec *there = bucket_of_key(target(sd), sd->key, sd->key_len);
 	struct rec *r = b ? tree_get(t, sd->upload_key, sd->upload_key_len) : NULL;
 	/* Versions of two disks are not comparable, but a bucket has one creation time on all disks. A source
 	 * that has failed may still have a bucket that was removed, and possibly made again, on the other disks. */

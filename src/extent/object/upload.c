@@ -58,7 +58,6 @@ struct complete_int {
 	struct commit c, del; /* the object's record, and the removal of the upload's */
 	uint16_t key_len, upload_key_len;
 	uint8_t id[CHUNK_ID_BYTES];
-	uint8_t bucket_key[1 + STORE_BUCKET_MAX];
 	uint8_t key[KEY_BYTES_MAX], upload_key[KEY_BYTES_MAX];
 };
 
@@ -161,8 +160,6 @@ prepare(struct complete_int *ci)
 		.finished = on_complete,
 		.state = CS_DATA_DONE,
 		.also = &ci->del,
-		.bucket_key = ci->bucket_key,
-		.bucket_key_len = (uint16_t)((uint8_t *)memchr(ci->key, 0, ci->key_len) - ci->key),
 		.upload_key = ci->upload_key,
 		.upload_key_len = ci->upload_key_len,
 		.pre = sc->pre,
@@ -236,7 +233,6 @@ extent_complete(struct store_port *sp, const struct store_change *c, struct stor
 	}
 	ci->upload_key_len = (uint16_t)len;
 	ci->key_len = (uint16_t)key_object(ci->key, &c->key);
-	key_bucket(ci->bucket_key, c->key.bucket, c->key.bucket_len);
 	memcpy(ci->id, c->id, CHUNK_ID_BYTES);
 	ci->vol = p->vp.vol;
 	if (disk_failed(&ci->vol->disk)) {

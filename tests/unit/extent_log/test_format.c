@@ -712,7 +712,7 @@ test_upload_keys(void **state)
 	assert_false(key_ok(key, (size_t)n));
 	key_part(key, id, 0);
 	assert_false(key_ok(key, (size_t)n));
-	n = key_battrs(key, (const uint8_t *)"bname", 5, 2);
+	n = key_battrs(key, "name", 4, 2);
 	assert_int_equal(n, 7);
 	assert_memory_equal(key, "aname\0002", 7);
 	assert_true(key_ok(key, 7));

@@ -174,11 +174,11 @@ test_buckets(void **state)
 		v.copies = i;
 		expect(names[i], &v);
 	}
-	v = view_of(key, key_battrs(key, bucket, (size_t)len, 1));
+	v = view_of(key, key_battrs(key, "some-bucket", 11, 1));
 	v.attrs = "documents";
 	v.attrs_len = 9;
 	expect("documents of a bucket", &v);
-	v = view_of(key, key_battrs(key, bucket, (size_t)len, BATTRS_QUOTA));
+	v = view_of(key, key_battrs(key, "some-bucket", 11, BATTRS_QUOTA));
 	use_move(&max, bound, true);
 	v.attrs = bound;
 	v.attrs_len = sizeof bound;
