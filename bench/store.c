@@ -28,6 +28,7 @@
 #include "extent/extent.h"
 #include "ring/ring.h"
 #include "store/store.h"
+#include "tests/fake/engine_alone.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -460,7 +461,7 @@ static void
 make_side(struct side *s, const char *name, uint64_t pack_rate)
 {
 	struct store_disk_conf dc = { .path = s->store_dir, .size_bytes = b.store_bytes };
-	struct store_conf conf = { .ops = &extent_ops,
+	struct store_conf conf = { .ops = engine_alone(),
 				   .disks.disk = &dc,
 				   .disks.nr = 1,
 				   .disks.index_bytes = 64 * MIB,

@@ -5,7 +5,6 @@
 #include "extent/disk/file.h"
 #include "extent/disk/sync.h"
 #include "extent/object/object.h"
-#include "base/advice.h"
 #include "base/check.h"
 #include "store/meter.h"
 
@@ -17,28 +16,13 @@
 #define HELPERS_MAX 2
 
 static int
-check_conf(const struct store_conf *conf, char *err, size_t err_len)
-{
-	if (conf->disks.nr == 1)
-		return 0;
-	if (conf->disks.nr < 1)
-		snprintf(err, err_len, "no disk is configured");
-	else
-		snprintf(err, err_len, "%d disks are configured; this version serves one disk per store",
-			 conf->disks.nr);
-	return -EINVAL;
-}
-
-static int
 extent_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
-	int e = check_conf(conf, err, err_len);
+	struct store_birth *birth = conf->disks.birth;
 
-	if (e == 0 && conf->disks.birth)
-		conf->disks.birth->meter = meter_of(conf->disks.meter, conf->disks.disk[0].path);
-	return e < 0 ? e
-		     : disk_format(&conf->disks.disk[0], conf->disks.index_bytes, conf->disks.birth, force,
-				   err, err_len);
+	if (birth)
+		birth->meter = meter_of(conf->disks.meter, conf->disks.disk[0].path);
+	return disk_format(&conf->disks.disk[0], conf->disks.index_bytes, birth, force, err, err_len);
 }
 
 static int
@@ -48,10 +32,8 @@ extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 	struct disk d;
 	struct ring *r;
 	uint32_t was;
-	int e = check_conf(conf, said, said_len);
+	int e = sync_ring(&r, said, said_len);
 
-	if (e == 0)
-		e = sync_ring(&r, said, said_len);
 	if (e < 0)
 		return e;
 	disk_init(&d);
@@ -87,6 +69,7 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 {
 	struct extent_store *st = calloc(1, sizeof *st);
 
+	check(conf->disks.nr == 1);
 	if (!st)
 		return -ENOMEM;
 	st->base.ops = &extent_ops;
@@ -98,11 +81,6 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 		extent_free(st);
 		return -ENOMEM;
 	}
-	if (quota_book_new(1, &st->quotas) < 0) {
-		extent_free(st);
-		return -ENOMEM;
-	}
-	st->base.quotas = st->vol->quotas = st->quotas;
 	st->vol->disk.watch = conf->disks.watch;
 	st->vol->disk.is_examined = conf->disks.is_examined;
 	st->vol->mover.rate = conf->disks.pack_rate;
@@ -119,10 +97,7 @@ extent_new(const struct store_conf *conf, struct extent_store **ret_store)
 void
 extent_free(struct extent_store *st)
 {
-	if (!st)
-		return;
 	vol_free(st->vol);
-	quota_book_free(st->quotas);
 	pthread_mutex_destroy(&st->ports_lock);
 	free(st->port);
 	free(st);
@@ -143,100 +118,25 @@ engine_refuse(struct extent_store *st, int e, char *err, size_t err_len)
 }
 
 int
-extent_open_disk(const struct store_conf *conf, struct ring *r, const struct recover_report *rep,
+extent_open_disk(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
 		 struct extent_store **ret_store, struct store_member *ret_who, char *err, size_t err_len)
 {
 	const struct store_disk_conf *dc = &conf->disks.disk[0];
 	struct extent_store *st;
-	int e = check_conf(conf, err, err_len);
+	int e = extent_new(conf, &st);
 
 	memset(ret_who, 0, sizeof *ret_who);
 	if (e < 0)
-		return e;
-	e = extent_new(conf, &st);
-	if (e < 0)
 		return refuse(err, err_len, e, "%s: %s", dc->path, strerror(-e));
-	st->rep = *rep;
-	st->rep.meter = meter_of(conf->disks.meter, dc->path);
-	e = engine_refuse(st, vol_open(st->vol, dc, conf->disks.lock_wait_ns, r, &st->rep), err, err_len);
+	rep = rep ? rep : &st->rep;
+	rep->meter = meter_of(conf->disks.meter, dc->path);
+	e = engine_refuse(st, vol_open(st->vol, dc, conf->disks.lock_wait_ns, r, rep), err, err_len);
 	memcpy(ret_who->uuid, st->vol->disk.uuid, UUID_BYTES);
 	ret_who->is_made = st->vol->disk.has_super;
 	if (e < 0)
 		extent_free(st);
 	else
 		*ret_store = st;
-	return e;
-}
-
-/* Who it is that cannot be opened, if that is known and was not said. */
-static void
-add_who(const struct store_member *who, char *err, size_t err_len)
-{
-	char name[DISK_NAME_BYTES];
-
-	if (!strstr(err, disk_name_of(name, who->uuid, "")))
-		advice_insert(err, err_len, " (disk %s)", name);
-}
-
-int
-extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
-		 struct extent_store **ret_store, char *err, size_t err_len)
-{
-	struct extent_store *st;
-	struct store_member who;
-	uint64_t start_no;
-	int e = extent_open_disk(conf, r, rep, &st, &who, err, err_len);
-
-	if (e < 0) {
-		add_who(&who, err, err_len);
-		return e;
-	}
-	e = vol_recover(st->vol, conf->disks.index_bytes, r, &st->rep, &start_no);
-	/* What a repair drops other disks may have: of keys with two copies, and of buckets, theirs count. */
-	if (e == 0 && st->rep.repair && st->rep.was_damaged)
-		st->vol->disk.sb.is_behind = __builtin_popcountll(st->vol->disk.sb.table.members) > 1;
-	if (e == 0)
-		e = vol_begin(st->vol, start_no, r);
-	*rep = st->rep;
-	st->has_begun = e == 0;
-	e = engine_refuse(st, e, err, err_len);
-	if (e < 0)
-		extent_free(st);
-	else
-		*ret_store = st;
-	return e;
-}
-
-int
-extent_serve(struct store *store, char *err, size_t err_len)
-{
-	struct vol *vol = extent_store(store)->vol;
-	int e = helper_start(&vol->helper);
-
-	store->has_no_expiry = atomic_load(&vol->disk.records_version) < rec_version(REC_EXPIRES);
-	if (e < 0)
-		snprintf(err, err_len, "cannot start the helper thread: %s", strerror(-e));
-	return e;
-}
-
-static int
-extent_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len)
-{
-	struct recover_report rep = { 0 };
-	struct extent_store *st = NULL;
-	struct ring *r;
-	int e = sync_ring(&r, err, err_len);
-
-	if (e < 0)
-		return e;
-	e = extent_open_with(conf, r, &rep, &st, err, err_len);
-	ring_free(r);
-	if (e == 0)
-		e = extent_serve(&st->base, err, err_len);
-	if (e < 0)
-		extent_free(st);
-	else
-		*ret_store = &st->base;
 	return e;
 }
 
@@ -248,8 +148,6 @@ extent_stop(struct store *store)
 	struct extent_store *st = extent_store(store);
 	struct ring *r;
 
-	if (!st)
-		return;
 	for (int i = 0; i < st->ports_max; i++)
 		check(!st->port[i]);
 	helper_stop(&st->vol->helper);
@@ -441,14 +339,7 @@ extent_background(const struct store *store)
 static int
 extent_task(const struct store_conf *conf, enum store_task task, char *said, size_t said_len)
 {
-	switch (task) {
-	case TASK_CHECK_CONF:
-		return check_conf(conf, said, said_len);
-	case TASK_UPGRADE:
-		return extent_upgrade(conf, said, said_len);
-	default:
-		return -ENOSYS;
-	}
+	return task == TASK_UPGRADE ? extent_upgrade(conf, said, said_len) : -ENOSYS;
 }
 
 static int
@@ -470,7 +361,6 @@ const struct store_ops extent_ops = {
 	.name = "disks",
 	.task = extent_task,
 	.format = extent_format,
-	.start = extent_start,
 	.fsck = extent_fsck,
 	.stop = extent_stop,
 	.attach = extent_attach,

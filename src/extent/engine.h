@@ -16,11 +16,9 @@
 struct extent_store {
 	struct store base;
 	struct vol *vol;
-	struct recover_report rep; /* result of the recovery at the start */
+	struct recover_report rep; /* of the recovery at a start */
 	/* true: the start has claimed the disk, so a stop releases the disk */
 	bool has_begun;
-	/* quota ledger that the engine owns; NULL: vol->quotas refers to a ledger that the set owns */
-	struct quota_book *quotas;
 	pthread_mutex_t ports_lock; /* serialises attach, detach and kick */
 	int ports_max;
 	struct extent_port **port;
@@ -32,11 +30,12 @@ extent_store(const struct store *st)
 	return container_of(st, struct extent_store, base);
 }
 
-/* Opens and recovers the disk, and claims the disk, without starting a thread; also used by fsck. *rep has
- * the options of the recovery before the call, and the result of the recovery after it. Returns 0, or -errno
- * with the reason in err. */
-int extent_open_with(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
-		     struct extent_store **ret_store, char *err, size_t err_len);
+/* Opens and locks the disk, and writes nothing. rep: options and result of the recovery, which are used until its end; NULL: those
+ * of the engine. *ret_who gets the UUID of the disk, and whether the disk was formatted, as far as these are known; also for a disk
+ * that cannot be opened. Returns 0, or -errno with the reason in err. */
+int extent_open_disk(const struct store_conf *conf, struct ring *r, struct recover_report *rep,
+		     struct extent_store **ret_store, struct store_member *ret_who, char *err,
+		     size_t err_len);
 void extent_free(struct extent_store *st);
 /* Writes to err why a function of the volume (log/vol.h) has failed with `e`; 0: does nothing. Returns e, or -ENOSPC for each
  * error that means that there was no room. */
@@ -45,14 +44,6 @@ int engine_refuse(struct extent_store *st, int e, char *err, size_t err_len);
 /* ---- member.c ---- */
 
 extern const struct store_member_ops extent_member_ops;
-/* Opens and locks a disk, and writes nothing. *ret_who gets the UUID of the disk, and whether the disk was
- * formatted, as far as these are known; also for a disk that cannot be opened. Returns 0, or -errno with the
- * reason in err. */
-int extent_open_disk(const struct store_conf *conf, struct ring *r, const struct recover_report *rep,
-		     struct extent_store **ret_store, struct store_member *ret_who, char *err,
-		     size_t err_len);
-/* Starts the helper thread of the engine. Returns 0, or -errno with the reason in err. */
-int extent_serve(struct store *store, char *err, size_t err_len);
 
 /* ---- port.c ---- */
 

@@ -311,6 +311,36 @@ check_disk(const struct store_conf *conf, struct vol *vol, struct recover_report
 	return e;
 }
 
+/* Opens and recovers the disk, and claims the disk, without starting a thread. */
+static int
+open_disk(const struct store_conf *conf, struct recover_report *rep, struct ring *r,
+	  struct quota_book *quotas, struct extent_store **ret_store, char *err, size_t err_len)
+{
+	struct store_member who;
+	char name[DISK_NAME_BYTES];
+	uint64_t start_no;
+	struct vol *vol;
+	int e = extent_open_disk(conf, r, rep, ret_store, &who, err, err_len);
+
+	if (e < 0) {
+		if (!strstr(err, disk_name_of(name, who.uuid, "")))
+			advice_insert(err, err_len, " (disk %s)", name);
+		return e;
+	}
+	vol = (*ret_store)->vol;
+	vol->quotas = quotas;
+	e = vol_recover(vol, conf->disks.index_bytes, r, rep, &start_no);
+	/* What a repair drops other disks may have: of keys with two copies, and of buckets, theirs count. */
+	if (e == 0 && rep->repair && rep->was_damaged)
+		vol->disk.sb.is_behind = __builtin_popcountll(vol->disk.sb.table.members) > 1;
+	if (e == 0)
+		e = vol_begin(vol, start_no, r);
+	e = engine_refuse(*ret_store, e, err, err_len);
+	if (e < 0)
+		extent_free(*ret_store);
+	return e;
+}
+
 /* Opens the disk and goes through all of it.  1: something is dropped, or would be. Runs on a ring of its own: the kernel may let go of
  * a closed file only when the thread enters the ring of the last operation on that file again, or when this ring is freed; until then
  * the file keeps its lock, and the next run would wait for it. */
@@ -318,13 +348,16 @@ static int
 run(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mode, uint64_t *ret_bad)
 {
 	struct extent_store *st = NULL;
+	struct quota_book *quotas = NULL;
 	char err[DISK_WHY_BYTES] = "";
 	struct ring *r = NULL;
 	int e = sync_ring(&r, err, sizeof err);
 
 	*ret_bad = 0;
+	if (e == 0 && (e = quota_book_new(1, &quotas)) < 0)
+		snprintf(err, sizeof err, "no memory");
 	if (e == 0)
-		e = extent_open_with(conf, r, rep, &st, err, sizeof err);
+		e = open_disk(conf, rep, r, quotas, &st, err, sizeof err);
 	if (e == 0) {
 		e = check_disk(conf, st->vol, rep, mode, r, ret_bad);
 		disk_release(&st->vol->disk, r);
@@ -334,6 +367,7 @@ run(const struct store_conf *conf, struct recover_report *rep, enum fsck_mode mo
 		if (r && rep->damage && mode != FSCK_FIND)
 			rep->damage->sums.refused++;
 	}
+	quota_book_free(quotas);
 	ring_free(r);
 	return e < 0 ? e : rep->was_damaged;
 }

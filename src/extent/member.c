@@ -22,7 +22,7 @@ member_open(const struct store_conf *conf, struct store **ret_store, struct stor
 	e = sync_ring(&r, err, err_len);
 	if (e < 0)
 		return e;
-	e = extent_open_disk(conf, r, &(struct recover_report){ 0 }, &st, ret_member, err, err_len);
+	e = extent_open_disk(conf, r, NULL, &st, ret_member, err, err_len);
 	ring_free(r);
 	if (e < 0)
 		return e;
@@ -90,6 +90,16 @@ member_set_table(struct store *store, const struct disk_table *t, char *err, siz
 	return e;
 }
 
+static int
+member_serve(struct store *store, char *err, size_t err_len)
+{
+	struct vol *vol = extent_store(store)->vol;
+	int e = helper_start(&vol->helper);
+
+	store->has_no_expiry = atomic_load(&vol->disk.records_version) < rec_version(REC_EXPIRES);
+	return e < 0 ? refuse(err, err_len, e, "cannot start the helper thread: %s", strerror(-e)) : 0;
+}
+
 static void
 member_put_table(struct store *store, const struct disk_table *t, struct store_table_write *w)
 {
@@ -122,7 +132,7 @@ const struct store_member_ops extent_member_ops = {
 	.recover = member_recover,
 	.begin = member_begin,
 	.set_table = member_set_table,
-	.serve = extent_serve,
+	.serve = member_serve,
 	.put_table = member_put_table,
 	.has_failed = member_has_failed,
 	.walk = extent_walk,

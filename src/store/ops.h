@@ -368,6 +368,7 @@ struct store_ops {
 	 * NULL: it has none. */
 	int (*task)(const struct store_conf *conf, enum store_task task, char *said, size_t said_len);
 	int (*format)(const struct store_conf *conf, bool force, char *err, size_t err_len);
+	/* NULL: an engine that a set starts by `member`. */
 	int (*start)(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
 	/* Implements store_fsck(). NULL: the back end has no check. */
 	int (*fsck)(const struct store_conf *conf, enum fsck_mode mode,

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "extent/extent.h"
+#include "tests/fake/engine_alone.h"
 #include "tests/fixtures/old_super.h"
 
 #include <errno.h>
@@ -404,7 +405,7 @@ static void
 start_main(int nr)
 {
 	struct store_disk_conf dc = { .path = "sim" };
-	struct store_conf conf = { .ops = &extent_ops,
+	struct store_conf conf = { .ops = engine_alone(),
 				   .disks.disk = &dc,
 				   .disks.nr = 1,
 				   .disks.index_bytes = prof.index_bytes,

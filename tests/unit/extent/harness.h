@@ -24,6 +24,7 @@
 #include "ring/ring.h"
 #include "extent/extent.h"
 #include "store/store.h"
+#include "tests/fake/engine_alone.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -101,7 +102,7 @@ static inline struct store_conf
 conf_for(struct store_disk_conf *dc, const char *path, uint64_t size)
 {
 	*dc = (struct store_disk_conf){ .path = path, .size_bytes = size };
-	return (struct store_conf){ .ops = &extent_ops,
+	return (struct store_conf){ .ops = engine_alone(),
 				    .disks.disk = dc,
 				    .disks.nr = 1,
 				    .disks.index_bytes = 64 * MIB,

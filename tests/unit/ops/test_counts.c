@@ -11,6 +11,7 @@
  */
 #include "tests/unit/ops/rig.h"
 #include "extent/extent.h"
+#include "tests/fake/engine_alone.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -291,7 +292,7 @@ start(void **state)
 
 	snprintf(dir, sizeof dir, "%s/gantry-counts-XXXXXX", base ? base : "/var/tmp");
 	assert_non_null(mkdtemp(dir));
-	rig_small.store = &extent_ops;
+	rig_small.store = engine_alone();
 	rig_small.dir = dir;
 	big = calloc(1, BIG_MAX);
 	assert_non_null(big);
