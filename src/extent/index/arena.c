@@ -37,7 +37,7 @@ struct free_block {
 };
 
 struct arena_slab {
-	struct arena_slab *next, *prev; /* of partial[cls]; or next of empty */
+	struct list link; /* in partial[cls], or in empty */
 	struct free_block *free;
 	uint32_t block_bytes;
 	uint16_t cls;
@@ -110,6 +110,9 @@ arena_init(struct arena *a, uint64_t bytes)
 	/* Lookups miss the TLB at every level otherwise.  Refused: slower and right. */
 	madvise(aligned, len, MADV_HUGEPAGE);
 	memset(a, 0, sizeof *a);
+	list_init(&a->empty);
+	for (unsigned i = 0; i < ARENA_CLASS_MAX; i++)
+		list_init(&a->partial[i]);
 	a->base = aligned;
 	a->map_bytes = len;
 	a->slab_max = a->slab_bound = slabs;
@@ -141,37 +144,18 @@ arena_end_extension(struct arena *a, uint32_t spare)
 	a->slab_max = want > a->slab_bound ? want : a->slab_bound;
 }
 
-static void
-partial_add(struct arena *a, struct arena_slab *s)
-{
-	s->prev = NULL;
-	s->next = a->partial[s->cls];
-	if (s->next)
-		s->next->prev = s;
-	a->partial[s->cls] = s;
-}
-
-static void
-partial_del(struct arena *a, struct arena_slab *s)
-{
-	if (s->next)
-		s->next->prev = s->prev;
-	if (s->prev)
-		s->prev->next = s->next;
-	else
-		a->partial[s->cls] = s->next;
-}
-
 /* An empty slab becomes one of class cls; NULL when there is none for this caller. */
 static struct arena_slab *
 open_slab(struct arena *a, unsigned cls, uint32_t block_bytes, bool reserved)
 {
-	struct arena_slab *s = a->empty;
+	struct arena_slab *s;
+	struct list *l;
 
 	if (!reserved && arena_slabs_free(a) <= a->slab_reserved)
 		return NULL;
-	if (s) {
-		a->empty = s->next;
+	l = list_pop(&a->empty);
+	if (l) {
+		s = container_of(l, struct arena_slab, link);
 	} else {
 		if (a->slab_touched >= a->slab_max + overdraft(a->slab_max))
 			return NULL;
@@ -184,7 +168,7 @@ open_slab(struct arena *a, unsigned cls, uint32_t block_bytes, bool reserved)
 				  .block_bytes = block_bytes,
 				  .total = (uint16_t)((ARENA_SLAB_BYTES - HEADER_BYTES) / block_bytes) };
 	POISON((char *)s + HEADER_BYTES, ARENA_SLAB_BYTES - HEADER_BYTES);
-	partial_add(a, s);
+	list_push_head(&a->partial[cls], &s->link);
 	return s;
 }
 
@@ -194,12 +178,14 @@ alloc_block(struct arena *a, size_t bytes, bool reserved)
 	uint32_t block_bytes;
 	unsigned cls;
 	struct arena_slab *s;
+	struct list *l;
 	void *p;
 
 	check(bytes <= ARENA_ALLOC_MAX);
 	cls = class_of(bytes, &block_bytes);
-	s = a->partial[cls];
-	if (!s && !(s = open_slab(a, cls, block_bytes, reserved)))
+	l = list_first(&a->partial[cls]);
+	s = l ? container_of(l, struct arena_slab, link) : open_slab(a, cls, block_bytes, reserved);
+	if (!s)
 		return NULL;
 	if (s->free) {
 		p = s->free;
@@ -211,7 +197,7 @@ alloc_block(struct arena *a, size_t bytes, bool reserved)
 	}
 	a->bytes_used += block_bytes;
 	if (++s->used == s->total)
-		partial_del(a, s);
+		list_del(&s->link);
 	return p;
 }
 
@@ -242,15 +228,14 @@ arena_free(struct arena *a, void *p)
 	check(s->used > 0);
 	a->bytes_used -= s->block_bytes;
 	if (s->used == s->total)
-		partial_add(a, s);
+		list_push_head(&a->partial[s->cls], &s->link);
 	b->next = s->free;
 	s->free = b;
 	POISON(p, s->block_bytes);
 	if (--s->used > 0)
 		return;
-	partial_del(a, s);
-	s->next = a->empty;
-	a->empty = s;
+	list_del(&s->link);
+	list_push_head(&a->empty, &s->link);
 	a->slab_live--;
 }
 

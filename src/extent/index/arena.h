@@ -10,14 +10,14 @@
 #ifndef GANTRY_EXTENT_INDEX_ARENA_H
 #define GANTRY_EXTENT_INDEX_ARENA_H
 
+#include "base/list.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
 #define ARENA_SLAB_BYTES (64u << 10)
 #define ARENA_ALLOC_MAX 21760u /* largest size of a block, in bytes: three blocks fit into a slab */
 #define ARENA_CLASS_MAX 96
-
-struct arena_slab;
 
 struct arena {
 	char *base;
@@ -29,8 +29,8 @@ struct arena {
 	uint32_t slab_live;    /* number of slabs that contain a block; may exceed slab_max */
 	/* number of free slabs that are reserved for publishing; arena_alloc() does not use them */
 	uint32_t slab_reserved;
-	struct arena_slab *empty;
-	struct arena_slab *partial[ARENA_CLASS_MAX];
+	/* slabs without a block, and, for each class, slabs with a free block: lists of struct arena_slab */
+	struct list empty, partial[ARENA_CLASS_MAX];
 	uint64_t bytes_used; /* number of bytes of the blocks in use, rounded up to the class sizes */
 };
 
