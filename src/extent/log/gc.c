@@ -21,14 +21,13 @@ gc_init(struct vol *vol)
 }
 
 static void
-free_jobs(struct gc_job *j)
+free_jobs(struct vol *vol, struct gc_job *j)
 {
 	while (j) {
 		struct gc_job *next = j->next;
 
-		/* The job of a dead manifest lies in what is the leader's pool. */
 		if (j->dead)
-			rec_drop_outside(j->dead->rec);
+			dead_drop(vol, j->dead);
 		else
 			free(j);
 		j = next;
@@ -39,8 +38,8 @@ void
 gc_fini(struct vol *vol)
 {
 	/* What is left is ownerless, and the next start collects it. */
-	free_jobs(vol->leader.gc);
-	free_jobs(atomic_exchange(&vol->gc_new, NULL));
+	free_jobs(vol, vol->leader.gc);
+	free_jobs(vol, atomic_exchange(&vol->gc_new, NULL));
 	vol->leader.gc = NULL;
 	pool_fini(&vol->leader.removals);
 }

@@ -46,7 +46,7 @@ vol_free(struct vol *vol)
 	mover_fini(vol);
 	if (vol->tree)
 		records_drop_outside(vol);
-	dead_fini(vol);
+	pool_fini(&vol->leader.dead);
 	tree_free(vol->tree);
 	pin_table_free(vol->pins);
 	quiesce_free(vol->quiesce);
@@ -74,6 +74,8 @@ make_memory(struct vol *vol)
 	if (!vol->block.mem || !vol->flush.ops)
 		return -ENOMEM;
 	e = gc_init(vol);
+	if (e == 0)
+		e = pool_init(&vol->leader.dead, sizeof(struct dead), DEAD_MAX);
 	if (e == 0)
 		e = tree_new(vol->index_bytes, vol->quiesce, &vol->tree);
 	if (e == 0)
