@@ -365,16 +365,8 @@ alloc_free_held(struct alloc *a, const struct extent *x)
 	give_back(a, x, true);
 }
 
-void
-alloc_hold_back(struct alloc *a, uint64_t units)
-{
-	pthread_mutex_lock(&a->lock);
-	a->held = units;
-	pthread_mutex_unlock(&a->lock);
-}
-
 bool
-alloc_hold_more(struct alloc *a, uint64_t units)
+alloc_hold_back(struct alloc *a, uint64_t units, bool anyway)
 {
 	bool there;
 
@@ -382,7 +374,7 @@ alloc_hold_more(struct alloc *a, uint64_t units)
 	if (a->free + a->held_used < units)
 		return_runs(a);
 	there = a->free + a->held_used >= units;
-	if (there)
+	if (there || anyway)
 		a->held = units;
 	pthread_mutex_unlock(&a->lock);
 	return there;

@@ -75,12 +75,9 @@ void alloc_free(struct alloc *a, const struct extent *x);
 /* Frees an extent, or a part of one, that was taken by alloc_take_held() or marked by alloc_mark(). */
 void alloc_free_held(struct alloc *a, const struct extent *x);
 
-/* Sets the reserve for snapshots, in units, including the units that snapshots use. alloc_take() does not use
- * the reserve. The reserve may be larger than the existing space. */
-void alloc_hold_back(struct alloc *a, uint64_t units);
-/* Sets the reserve for snapshots, in units, if enough units are free. Returns false if too few are free; the
- * reserve is then unchanged. */
-bool alloc_hold_more(struct alloc *a, uint64_t units);
+/* Sets the reserve for snapshots, in units, including the units that snapshots use, if enough units are free, or (anyway) also if
+ * too few are. alloc_take() does not use the reserve. Returns true if enough units are free. */
+bool alloc_hold_back(struct alloc *a, uint64_t units, bool anyway);
 
 /* ---- claims: one at a time, of one thread ---- */
 

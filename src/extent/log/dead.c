@@ -73,10 +73,11 @@ hold(struct vol *vol, uint64_t want)
 	struct leader *ld = &vol->leader;
 	uint64_t spare = spare_most(vol);
 
-	while (spare && !alloc_hold_more(vol->disk.alloc, want + spare))
+	while (spare && !alloc_hold_back(vol->disk.alloc, want + spare, false))
 		spare /= 2;
 	ld->held_units = want + spare;
-	ld->is_held = spare || alloc_hold_more(vol->disk.alloc, want);
+	/* What is missing is kept from data all the same. */
+	ld->is_held = spare || alloc_hold_back(vol->disk.alloc, want, true);
 	/* Segments are made ahead of that, too. */
 	if (atomic_load(&vol->disk.segs_coming))
 		helper_ring(&vol->helper);
@@ -104,9 +105,6 @@ rec_hold_back(struct vol *vol)
 	    (want + SPARE_MIN > ld->held_units && freed != ld->held_freed)) {
 		ld->held_freed = freed;
 		hold(vol, want);
-		/* What is missing is kept from data all the same. */
-		if (!ld->is_held)
-			alloc_hold_back(vol->disk.alloc, want);
 	}
 	note_spare(vol, want);
 }
@@ -141,7 +139,7 @@ rec_may_grow(struct vol *vol, const struct commit *c, size_t bytes)
 	want = units_for(vol, ld->rec_bytes + more, ld->large_bytes + more);
 	if (ld->is_held && want <= ld->held_units)
 		return true;
-	if (!alloc_hold_more(vol->disk.alloc, want))
+	if (!alloc_hold_back(vol->disk.alloc, want, false))
 		return false;
 	ld->held_units = want;
 	ld->is_held = true;

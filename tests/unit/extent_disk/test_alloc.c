@@ -121,7 +121,7 @@ model_run(uint64_t s, uint64_t held)
 	assert_int_equal(alloc_new(SEGS, SEG, RUN, &m.a), 0);
 	for (int i = 0; i < PORTS; i++)
 		alloc_run_init(m.a, &m.run[i]);
-	alloc_hold_back(m.a, held);
+	alloc_hold_back(m.a, held, true);
 	for (int n = 0; n < 20000; n++) {
 		uint32_t units = 1 + (uint32_t)(rnd(&s) % RUN);
 		int growing = n / 2000 % 2 == 0; /* fills up, then empties */
@@ -161,7 +161,7 @@ model_run(uint64_t s, uint64_t held)
 			uint64_t more = held + rnd(&s) % 200;
 			bool there = m.units - m.used_nr + m.held_nr >= more;
 
-			assert_int_equal(alloc_hold_more(m.a, more), there);
+			assert_int_equal(alloc_hold_back(m.a, more, false), there);
 			held = there ? more : held;
 		}
 	}
@@ -378,10 +378,10 @@ test_claims(void **state)
 	assert_int_equal(alloc_mark(a, &(struct extent){ SEG, 1 }, false), 0);
 	assert_int_equal(alloc_claim(a, SEG, 2), 2);
 	alloc_unclaim(a);
-	alloc_hold_back(a, 2 * SEG);
+	assert_false(alloc_hold_back(a, 2 * SEG, true));
 	assert_int_equal(alloc_claim(a, 0, 10), 1 << 6);
 	alloc_unclaim(a);
-	alloc_hold_back(a, 0);
+	alloc_hold_back(a, 0, true);
 	alloc_run_init(a, &run);
 	while (alloc_take(a, &run, 1, &x) == 0)
 		;
