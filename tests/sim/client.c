@@ -56,16 +56,16 @@ sim_alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, struct ex
 	return alloc_take(a, run, one_in(4) ? units : 1, ret_x);
 }
 
-int sim_tree_reserve(struct tree *t, unsigned nr);
+int sim_tree_reserve(struct tree *t, bool is_delete);
 struct rec *sim_rec_new(struct tree *t, const struct rec_view *v, const void *entries);
 
 /* The leader asks for memory of the index through these. */
 int
-sim_tree_reserve(struct tree *t, unsigned nr)
+sim_tree_reserve(struct tree *t, bool is_delete)
 {
-	int r = tree_reserve(t, nr);
+	int r = tree_reserve(t, is_delete);
 
-	counts.index_full += r < 0;
+	counts.index_full += r < 0 && !is_delete;
 	return r;
 }
 

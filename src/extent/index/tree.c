@@ -113,17 +113,17 @@ slabs_for_deletes(const struct tree *t)
 	return 6 + t->arena.slab_max / 128;
 }
 
-static int
-reserve(struct tree *t, unsigned ops, uint64_t keep)
+int
+tree_reserve(struct tree *t, bool is_delete)
 {
-	uint64_t slabs = slabs_for(t, t->reserved_ops + ops);
+	uint64_t slabs = slabs_for(t, t->reserved_ops + 1), keep = is_delete ? 0 : slabs_for_deletes(t) / 2;
 
 	if (slabs + keep > arena_slabs_free(&t->arena))
 		return -ENOSPC;
 	/* What only a start may use beyond the bound is for deletes. */
 	if (keep && t->arena.slab_live + slabs + keep > t->arena.slab_bound)
 		return -ENOSPC;
-	t->reserved_ops += ops;
+	t->reserved_ops++;
 	t->arena.slab_reserved = (uint32_t)slabs;
 	return 0;
 }
@@ -140,18 +140,6 @@ tree_start_end(struct tree *t)
 	arena_end_extension(&t->arena, (uint32_t)(2 * slabs_for_deletes(t)));
 }
 
-int
-tree_reserve(struct tree *t, unsigned ops)
-{
-	return reserve(t, ops, slabs_for_deletes(t) / 2);
-}
-
-int
-tree_reserve_deletes(struct tree *t, unsigned ops)
-{
-	return reserve(t, ops, 0);
-}
-
 static void
 settle_reserve(struct tree *t)
 {
@@ -159,10 +147,9 @@ settle_reserve(struct tree *t)
 }
 
 void
-tree_unreserve(struct tree *t, unsigned ops)
+tree_unreserve(struct tree *t)
 {
-	check(t->reserved_ops >= ops);
-	t->reserved_ops -= ops;
+	tree_spend(t);
 	settle_reserve(t);
 }
 

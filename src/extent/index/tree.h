@@ -47,7 +47,7 @@ int tree_new(uint64_t bytes, struct quiesce *q, struct tree **ret_t);
 /* Frees a tree that has no readers and no pins. NULL is allowed. */
 void tree_free(struct tree *t);
 
-/* Allows a start to use an eighth more memory than the limit, through tree_reserve_deletes() only. A tree
+/* Allows a start to use an eighth more memory than the limit, through tree_reserve() for deletes only. A tree
  * that is rebuilt may need more memory than the previous tree, which was filled in the order of keys. */
 void tree_start_begin(struct tree *t);
 /* Ends the permission of tree_start_begin(). New records are refused until the tree is within the limit
@@ -56,14 +56,11 @@ void tree_start_end(struct tree *t);
 
 /* ---- writer ---- */
 
-/* Reserves memory for `ops` more puts or deletes, each of which uses one reservation. Returns 0, or -ENOSPC
- * without a reservation. */
-int tree_reserve(struct tree *t, unsigned ops);
-/* Reserves memory for `ops` deletes, also from a reserve that only deletes may use, so that records can be
+/* Reserves memory for one more put or delete; of a delete also from a reserve that only deletes may use, so that records can be
  * deleted from a full index. Returns 0, or -ENOSPC without a reservation. */
-int tree_reserve_deletes(struct tree *t, unsigned ops);
-/* Releases `ops` unused reservations. */
-void tree_unreserve(struct tree *t, unsigned ops);
+int tree_reserve(struct tree *t, bool is_delete);
+/* Releases an unused reservation. */
+void tree_unreserve(struct tree *t);
 
 /* Puts a record under a key. Returns the previous record, or NULL. Uses a reservation. */
 void *tree_put(struct tree *t, const void *key, size_t key_len, void *rec);

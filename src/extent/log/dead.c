@@ -157,7 +157,7 @@ commit_put_back(struct vol *vol, struct commit *c)
 	if (c->dead)
 		pool_put(&vol->leader.dead, c->dead);
 	c->dead = NULL;
-	tree_unreserve(vol->tree, 1);
+	tree_unreserve(vol->tree);
 }
 
 /* Memory that no reader uses any longer was freed at the beginning of the leader's step (publish_reclaim()). */
@@ -167,7 +167,7 @@ commit_set_aside(struct vol *vol, struct commit *c, bool replaces)
 	bool is_put = c->view.op == REC_PUT;
 
 	/* The tree keeps back what deletes need. */
-	if ((!commit_is_no_growth(c) ? tree_reserve(vol->tree, 1) : tree_reserve_deletes(vol->tree, 1)) < 0)
+	if (tree_reserve(vol->tree, commit_is_no_growth(c)) < 0)
 		return -ENOSPC;
 	if (is_put)
 		c->rec = rec_new(vol->tree, &c->view, c->view.entries);

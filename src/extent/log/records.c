@@ -49,12 +49,12 @@ apply_record(struct replay *rp, const struct rec_view *v)
 	struct vol *vol = rp->vol;
 	struct rec *rec = NULL, *old;
 
-	if (tree_reserve_deletes(vol->tree, 1) < 0)
+	if (tree_reserve(vol->tree, true) < 0)
 		return -ENOSPC;
 	if (v->op == REC_PUT) {
 		rec = rec_new(vol->tree, v, v->entries);
 		if (!rec) {
-			tree_unreserve(vol->tree, 1);
+			tree_unreserve(vol->tree);
 			return -ENOSPC;
 		}
 		old = rp->load ? tree_load_put(rp->load, v->key, v->key_len, rec)

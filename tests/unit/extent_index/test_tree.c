@@ -253,13 +253,13 @@ change(struct tree *t, struct model *m, int i, bool put, uint64_t *counter)
 
 	assert_ptr_equal(tree_find(t, m->key[i].bytes, m->key[i].len), m->rec[i]);
 	if (put) {
-		assert_int_equal(tree_reserve(t, 1), 0);
+		assert_int_equal(tree_reserve(t, false), 0);
 		r = tree_rec_alloc(t, sizeof *r);
 		assert_non_null(r);
 		*r = (struct rec){ .id = (uint64_t)i, .stamp = ++*counter, .gen = tree_gen(t) };
 		old = tree_put(t, m->key[i].bytes, m->key[i].len, r);
 	} else {
-		assert_int_equal(tree_reserve_deletes(t, 1), 0);
+		assert_int_equal(tree_reserve(t, true), 0);
 		r = NULL;
 		old = tree_del(t, m->key[i].bytes, m->key[i].len);
 	}
@@ -284,7 +284,7 @@ load(struct tree *t, struct model *m, uint64_t *s, uint64_t *counter)
 
 		if (rnd(s) % one_of)
 			continue;
-		assert_int_equal(tree_reserve_deletes(t, 1), 0);
+		assert_int_equal(tree_reserve(t, true), 0);
 		r = tree_rec_alloc(t, sizeof *r);
 		assert_non_null(r);
 		*r = (struct rec){ .id = (uint64_t)i, .stamp = ++*counter, .gen = tree_gen(t) };
@@ -390,7 +390,7 @@ put_number(struct tree *t, uint64_t i, const char *prefix)
 	int n = sprintf(key, "%s%060llu", prefix, (unsigned long long)i);
 	struct rec *r;
 
-	assert_int_equal(tree_reserve(t, 1), 0);
+	assert_int_equal(tree_reserve(t, false), 0);
 	r = tree_rec_alloc(t, sizeof *r);
 	assert_non_null(r);
 	r->id = i;
@@ -430,7 +430,8 @@ test_extremes(void **state)
 	assert_int_equal(quiesce_new(1, &q), 0);
 	assert_int_equal(tree_new(4 << 20, q, &t), 0);
 	assert_null(tree_get(t, "a", 1));
-	assert_int_equal(tree_reserve(t, 6), 0);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(tree_reserve(t, false), 0);
 	assert_null(tree_del(t, "a", 1));
 	for (int i = 0; i < 4; i++)
 		r[i] = tree_rec_alloc(t, 40);
@@ -446,7 +447,7 @@ test_extremes(void **state)
 	assert_ptr_equal(tree_get(t, max, 1), r[2]);
 	assert_ptr_equal(tree_get(t, max, 2), r[3]);
 	assert_null(tree_get(t, max, 3));
-	tree_unreserve(t, 1);
+	tree_unreserve(t);
 	tree_free(t);
 	quiesce_free(q);
 }
@@ -467,11 +468,11 @@ test_full(void **state)
 			struct rec *r;
 			int len = sprintf(key, "%016llx", (unsigned long long)(n * 0x9e3779b97f4a7c15ull));
 
-			if (tree_reserve(t, 1) < 0)
+			if (tree_reserve(t, false) < 0)
 				break;
 			r = tree_rec_alloc(t, 300);
 			if (!r) {
-				tree_unreserve(t, 1);
+				tree_unreserve(t);
 				break;
 			}
 			assert_null(tree_put(t, key, (size_t)len, r));
@@ -488,7 +489,7 @@ test_full(void **state)
 			int len = sprintf(key, "%016llx", (unsigned long long)(n * 0x9e3779b97f4a7c15ull));
 			struct rec *r;
 
-			assert_int_equal(tree_reserve_deletes(t, 1), 0);
+			assert_int_equal(tree_reserve(t, true), 0);
 			r = tree_del(t, key, (size_t)len);
 			assert_non_null(r);
 			tree_rec_retire(t, r, 0);

@@ -60,7 +60,7 @@ test_memory(void **state)
 		char key[80];
 
 		make_key(key, &s);
-		assert_int_equal(tree_reserve(t, 1), 0);
+		assert_int_equal(tree_reserve(t, false), 0);
 		assert_null(tree_put(t, key, KEY_BYTES, tree_rec_alloc(t, REC_BYTES)));
 		if (i % 8 == 7) {
 			tree_publish(t);
@@ -117,7 +117,7 @@ new_rec(struct grown *g)
 {
 	void *r;
 
-	assert_int_equal(tree_reserve(g->t, 1), 0);
+	assert_int_equal(tree_reserve(g->t, false), 0);
 	r = tree_rec_alloc(g->t, REC_BYTES);
 	assert_non_null(r);
 	g->nr++;

@@ -149,7 +149,7 @@ test_concurrent(void **state)
 			size_t len = (size_t)par_key(id, key);
 			struct rec *r = NULL, *old;
 
-			assert_int_equal(tree_reserve(par_tree, 1), 0);
+			assert_int_equal(tree_reserve(par_tree, false), 0);
 			if (rnd(&s) % 3) {
 				r = tree_rec_alloc(par_tree, sizeof *r);
 				assert_non_null(r);
