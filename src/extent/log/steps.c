@@ -1,29 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counters of steps.h: memory, and the sums over all ports. */
+/* The sums of the counters of steps.h over all ports. */
 #include "extent/log/vol.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
-
-int
-steps_init(struct vol *vol, int nr)
-{
-	size_t bytes = (size_t)nr * sizeof *vol->port_steps;
-
-	vol->port_steps = aligned_alloc(_Alignof(struct port_steps), bytes);
-	if (!vol->port_steps)
-		return -ENOMEM;
-	memset(vol->port_steps, 0, bytes);
-	vol->port_steps_nr = nr;
-	return 0;
-}
-
-void
-steps_fini(struct vol *vol)
-{
-	free(vol->port_steps);
-}
 
 static void
 add(const struct step_times *from, struct store_times *to)

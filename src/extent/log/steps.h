@@ -41,10 +41,6 @@ step_took(struct step_times *t, uint64_t nr, uint64_t from_ns, uint64_t now_ns)
 	step_add(&t->sum_ns, nr * ns);
 }
 
-/* Makes the counters of nr ports. Returns 0 or -ENOMEM. */
-int steps_init(struct vol *vol, int nr);
-/* Frees the counters of the ports; the volume may have none. */
-void steps_fini(struct vol *vol);
 /* Returns the times of all commits, of all ports together. Any thread. */
 void steps_info(const struct vol *vol, struct store_times ret[UNTIL_NR]);
 

@@ -17,17 +17,19 @@
 int
 vol_new(int users_max, struct vol **ret_vol)
 {
-	struct vol *vol = aligned_alloc(64, align_up(sizeof *vol, 64));
+	size_t bytes = align_up(sizeof(struct vol) + (size_t)users_max * sizeof(struct port_steps), 64);
+	struct vol *vol = aligned_alloc(64, bytes);
 
 	if (!vol)
 		return -ENOMEM;
-	memset(vol, 0, sizeof *vol);
+	memset(vol, 0, bytes);
+	vol->port_steps_nr = users_max;
 	disk_init(&vol->disk);
 	helper_init(&vol->helper, &vol->disk, vol_upkeep);
 	vol->leader.queue_end = &vol->leader.queue;
 	vol->leader.dying_end = &vol->leader.dying;
 	block_reset(vol);
-	if (quiesce_new(users_max, &vol->quiesce) < 0 || steps_init(vol, users_max) < 0) {
+	if (quiesce_new(users_max, &vol->quiesce) < 0) {
 		vol_free(vol);
 		return -ENOMEM;
 	}
@@ -58,7 +60,6 @@ vol_free(struct vol *vol)
 	sync_free(vol->block.mem);
 	free(vol->flush.ops);
 	slots_free(vol->slots);
-	steps_fini(vol);
 	free(vol);
 }
 

@@ -169,9 +169,6 @@ struct vol {
 	_Atomic uint64_t log_used;    /* bytes of the log between the trim position and the head */
 	_Atomic uint64_t log_head;    /* linear position up to which blocks are flushed */
 
-	struct port_steps *port_steps; /* array of port_steps_nr, by the number of the port */
-	int port_steps_nr;
-
 	_Alignas(64) struct leader leader;
 	struct step_times led, written, flushed, published; /* written by the leader */
 	struct block block;
@@ -181,6 +178,8 @@ struct vol {
 	struct packs packs;
 	struct mover mover;
 	struct helper helper;
+	int port_steps_nr;
+	struct port_steps port_steps[]; /* by the number of the port */
 };
 
 /* Returns the linear position of `at`, so that distances in the ring are differences. */
