@@ -72,17 +72,9 @@ file_peek(int dir_fd, const char *name)
 }
 
 int
-file_open_device(const char *path)
+file_open_device(const char *path, bool is_peek)
 {
-	int fd = open(path, O_RDWR | O_DIRECT | O_CLOEXEC | O_EXCL);
-
-	return fd < 0 ? -errno : fd;
-}
-
-int
-file_peek_device(const char *path)
-{
-	int fd = open(path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	int fd = open(path, (is_peek ? O_RDONLY : O_RDWR | O_EXCL) | O_DIRECT | O_CLOEXEC);
 
 	return fd < 0 ? -errno : fd;
 }

@@ -22,12 +22,9 @@ bool file_is_root(int dir_fd);
 int file_open(int dir_fd, const char *name, bool create);
 /* Opens a file of the directory for reading only. Returns the descriptor or -errno. */
 int file_peek(int dir_fd, const char *name);
-/* Opens a block device with O_EXCL, which fails if the device is mounted or claimed. Returns the descriptor
- * or -errno. */
-int file_open_device(const char *path);
-/* Opens a device for reading only, also while another process has it open. Returns the descriptor or
- * -errno. */
-int file_peek_device(const char *path);
+/* Opens a block device with O_EXCL, which fails if the device is mounted or claimed; is_peek: opens it for reading only, also while
+ * another process has it open. Returns the descriptor or -errno. */
+int file_open_device(const char *path, bool is_peek);
 /* Closes a descriptor; -1 is allowed. */
 void file_close(int fd);
 

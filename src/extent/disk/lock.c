@@ -56,7 +56,7 @@ disk_open_device(const char *path, uint64_t until_ns)
 	int fd;
 
 	/* It is had by one alone, and a dead process has it until its last writes are over. */
-	while ((fd = file_open_device(path)) == -EBUSY && wait_more(path, NULL, until_ns, &told))
+	while ((fd = file_open_device(path, false)) == -EBUSY && wait_more(path, NULL, until_ns, &told))
 		;
 	return fd;
 }
@@ -71,7 +71,7 @@ open_one(struct disk *d, const char *name, uint64_t until_ns)
 
 	if (!d->is_examined || (fd != -EROFS && fd != -EACCES && fd != -EPERM))
 		return fd;
-	fd = d->is_device ? file_peek_device(d->path) : file_peek(d->dir_fd, name);
+	fd = d->is_device ? file_open_device(d->path, true) : file_peek(d->dir_fd, name);
 	if (fd >= 0)
 		d->read_only = e;
 	return fd;

@@ -298,7 +298,7 @@ open_device(struct making *m)
 
 	d->log.fd = disk_open_device(d->path, clock_ns() + NS_PER_S);
 	if (d->log.fd == -EBUSY) {
-		d->log.fd = file_peek_device(d->path);
+		d->log.fd = file_open_device(d->path, true);
 		return refuse_in_use(m, d->log.fd,
 				     "in use by another process, or mounted; stop what has it first");
 	}

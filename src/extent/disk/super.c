@@ -204,7 +204,7 @@ disk_peek(int fd, struct ring *r, uint8_t ret_uuid[UUID_BYTES])
 void
 disk_peek_uuid(struct disk *d, struct ring *r)
 {
-	int fd = d->is_device ? file_peek_device(d->path) : d->super_fd[0];
+	int fd = d->is_device ? file_open_device(d->path, true) : d->super_fd[0];
 
 	disk_peek(fd, r, d->uuid);
 	if (d->is_device)
