@@ -16,7 +16,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SCAN_BYTES ((uint64_t)16 << 20)
@@ -155,14 +154,10 @@ judge(const struct search *s)
 int
 disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes)
 {
-	struct search *s = calloc(1, sizeof *s);
+	struct search *s = &(struct search){ .d = d, .r = r };
 	uint64_t size = conf_bytes;
 	int e = 0;
 
-	if (!s)
-		return -ENOMEM;
-	s->d = d;
-	s->r = r;
 	/* One by one: a bad sector is in one of them. */
 	d->super_off[1] = 0;
 	look(s, d->super_fd[0], 0);
@@ -186,7 +181,6 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes)
 			 s->unreadable ? "cannot be read"
 			 : s->damaged  ? "is damaged"
 				       : "is not there");
-	free(s);
 	return e;
 }
 
