@@ -102,22 +102,18 @@ writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_byte
 static void
 trim(struct chunk_writer *w, uint64_t units)
 {
-	bool any = w->units > units;
-
 	while (w->units > units) {
 		uint64_t last = w->ext[w->ext_nr - 1];
 		uint32_t cut = w->units - units < ext_nr(last) ? (uint32_t)(w->units - units) : ext_nr(last);
 
-		alloc_free(w->vol->disk.alloc,
-			   &(struct extent){ .unit = ext_unit(last) + ext_nr(last) - cut, .units = cut });
+		disk_extents_free(&w->vol->disk,
+				  &(uint64_t){ ext_make(ext_unit(last) + ext_nr(last) - cut, cut) }, 1);
 		w->units -= cut;
 		if (cut == ext_nr(last))
 			w->ext_nr--;
 		else
 			w->ext[w->ext_nr - 1] = ext_make(ext_unit(last), ext_nr(last) - cut);
 	}
-	if (any)
-		atomic_fetch_add(&w->vol->disk.freed_nr, 1);
 }
 
 /* ---- CRC block and map ---- */
