@@ -330,17 +330,13 @@ rebuild(struct tree *t, struct tree_node *n, unsigned pos, const char *key, size
 		limbo_node(t, n);
 		return left;
 	}
-	if (base_len < n->prefix_len) {
-		/* The new key lies before or behind all that share the prefix.  It goes apart, so that they
-		 * keep it: one short key among a hundred long and similar ones must not make a node of a
-		 * hundred long ones. */
+	/* Where the new key lies before or behind all that share the prefix, it goes apart, so that they keep it: one short key
+	 * among a hundred long and similar ones must not make a node of a hundred long ones.  Where keys come in order, what
+	 * lies before is complete and stays full. */
+	if (base_len < n->prefix_len || sequential)
 		m = pos == nr - 1 ? pos : pos + 1;
-	} else if (sequential) {
-		/* Keys come in order: what lies before is complete and stays full. */
-		m = pos == nr - 1 ? pos : pos + 1;
-	} else {
+	else
 		m = middle(v, nr);
-	}
 	set_separator(split, v, m, !keyless, base, base_len);
 	left = node_build(t, n->level, v, m, base, base_len);
 	split->right = node_build(t, n->level, v + m, nr - m, base, base_len);
