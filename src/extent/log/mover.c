@@ -29,7 +29,6 @@ mover_fini(struct vol *vol)
 	free(mv->move);
 	free(mv->cursor);
 	sync_free(mv->buf);
-	sync_free(mv->page);
 }
 
 /* Once, when there is something to be moved for the first time. */
@@ -37,6 +36,7 @@ static bool
 make_memory(struct vol *vol)
 {
 	struct mover *mv = &vol->mover;
+	size_t units_bytes = (size_t)MOVE_UNITS_MAX * vol->disk.geo.unit_bytes;
 
 	if (mv->user)
 		return true;
@@ -45,14 +45,10 @@ make_memory(struct vol *vol)
 	if (!mv->cursor)
 		mv->cursor = malloc(sizeof *mv->cursor);
 	if (!mv->buf)
-		mv->buf = sync_alloc((size_t)MOVE_UNITS_MAX * vol->disk.geo.unit_bytes);
-	if (!mv->page)
-		mv->page = sync_alloc(place_bytes_max(&vol->disk.geo) + 2 * FMT_ALIGN);
-	if (!mv->move || !mv->cursor || !mv->buf || !mv->page)
+		mv->buf = sync_alloc(units_bytes + place_bytes_max(&vol->disk.geo) + 2 * FMT_ALIGN);
+	if (!mv->move || !mv->cursor || !mv->buf || !(mv->user = quiesce_join(vol->quiesce)))
 		return false;
-	mv->user = quiesce_join(vol->quiesce);
-	if (!mv->user)
-		return false;
+	mv->page = mv->buf + units_bytes;
 	quiesce_sleep(mv->user);
 	alloc_run_init(vol->disk.alloc, &mv->run);
 	return true;

@@ -86,7 +86,7 @@ struct mover {
 	struct quiesce_user *user;
 	struct alloc_run run;
 	struct tree_cursor *cursor;
-	uint8_t *buf, *page; /* buf: MOVE_UNITS_MAX units; page: the pages of one object */
+	uint8_t *buf, *page; /* buf: MOVE_UNITS_MAX units; page: the pages of one object, after them */
 	uint32_t unit_nr;
 	/* steps assigned to objects, and steps of the objects that were read without an error */
 	uint32_t fill[MOVE_UNITS_MAX], good[MOVE_UNITS_MAX];
