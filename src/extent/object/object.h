@@ -80,5 +80,7 @@ const struct rec *bucket_find(struct extent_port *p, const char *name, size_t le
 /* Finds the published record of an upload. Returns 0; -ENXIO if the bucket does not exist; -ENOENT if the
  * bucket has no such upload. */
 int upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct rec **ret_rec);
+/* Finds the upload of a look-up in the same way; also returns an error of the names. */
+int upload_look(struct store_port *p, const struct store_look *l, const struct rec **ret_rec);
 
 #endif

@@ -84,16 +84,12 @@ extent_list_parts(struct store_port *sp, const struct store_look *l, struct stor
 	struct store_part_list *pl = container_of(op, struct store_part_list, op);
 	struct extent_port *p = extent_port(sp);
 	struct parts_int *li = (struct parts_int *)pl->priv;
-	uint8_t key[KEY_BYTES_MAX];
-	int len = key_upload(key, &l->key, l->id);
 	const struct rec *r;
+	int e = upload_look(sp, l, &r);
 
-	if (len < 0)
-		return len;
-	pl->op.result = upload_find(p->vp.vol, key, (size_t)len, &r);
 	pl->more = false;
-	if (pl->op.result < 0)
-		return 1;
+	if (e < 0)
+		return finish(op, e);
 	*li = (struct parts_int){ .port = p, .vol = p->vp.vol, .at = pl->after };
 	memcpy(li->id, l->id, CHUNK_ID_BYTES);
 	if (slice(pl, li))

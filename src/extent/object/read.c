@@ -62,17 +62,13 @@ int
 extent_open_part(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct store_obj *obj = container_of(op, struct store_obj, op);
-	struct extent_port *p = extent_port(sp);
-	struct vol *vol = p->vp.vol;
-	uint8_t key[KEY_BYTES_MAX];
+	struct vol *vol = extent_port(sp)->vp.vol;
+	uint8_t key[CHUNK_KEY_BYTES];
 	const struct rec *upload;
-	int len = key_upload(key, &l->key, l->id), e;
+	int e = upload_look(sp, l, &upload);
 	struct rec *r;
 
 	obj->is_open = false;
-	if (len < 0)
-		return len;
-	e = upload_find(vol, key, (size_t)len, &upload);
 	if (e < 0)
 		return finish(&obj->op, e);
 	r = tree_get(vol->tree, key, (size_t)key_part(key, l->id, l->number));

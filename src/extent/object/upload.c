@@ -29,15 +29,21 @@ upload_find(struct vol *vol, const uint8_t *upload_key, size_t len, const struct
 }
 
 int
+upload_look(struct store_port *p, const struct store_look *l, const struct rec **ret_rec)
+{
+	uint8_t key[KEY_BYTES_MAX];
+	int len = key_upload(key, &l->key, l->id);
+
+	return len < 0 ? len : upload_find(extent_port(p)->vp.vol, key, (size_t)len, ret_rec);
+}
+
+int
 extent_upload_stat(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct store_stat *st = container_of(op, struct store_stat, op);
-	struct extent_port *p = extent_port(sp);
-	uint8_t key[KEY_BYTES_MAX];
-	int len = key_upload(key, &l->key, l->id), e;
 	const struct rec *r;
+	int e = upload_look(sp, l, &r);
 
-	e = len < 0 ? len : upload_find(p->vp.vol, key, (size_t)len, &r);
 	if (e < 0)
 		return finish(op, e);
 	st->ctime_ns = r->mtime_ns;
