@@ -163,10 +163,12 @@ struct mem_block {
 };
 static struct mem_block blocks = { &blocks, &blocks, NULL, 0 };
 
-void *
-sim_aligned_alloc(size_t align, size_t len)
+/* is_zero: also a large block costs no more than its pages that are used, as those of calloc(). */
+static void *
+get_block(size_t align, size_t len, bool is_zero)
 {
-	char *base = malloc(len + align + sizeof(struct mem_block));
+	size_t bytes = len + align + sizeof(struct mem_block);
+	char *base = is_zero ? calloc(1, bytes) : malloc(bytes);
 	struct mem_block *b;
 	char *p;
 
@@ -181,6 +183,12 @@ sim_aligned_alloc(size_t align, size_t len)
 	b->prev = &blocks;
 	b->next->prev = b->prev->next = b;
 	return p;
+}
+
+void *
+sim_aligned_alloc(size_t align, size_t len)
+{
+	return get_block(align, len, false);
 }
 
 void *
@@ -199,11 +207,7 @@ sim_posix_memalign(void **ret, size_t align, size_t len)
 void *
 sim_calloc(size_t nr, size_t len)
 {
-	void *p = sim_malloc(nr * len);
-
-	if (p)
-		memset(p, 0, nr * len);
-	return p;
+	return get_block(16, nr * len, true);
 }
 
 char *

@@ -2,7 +2,8 @@
 # The store simulation: src/store, src/model, src/set and src/extent once more, in objects of its own, on a simulated ring, disk and clock (tests/sim/sim.h).
 # Included by the top Makefile; `make testbins` builds $(O)/sim/sim.
 
-SIM_STORE_SRC := $(filter-out src/extent/disk/file.c src/extent/disk/whoami.c src/extent/disk/helper.c,$(wildcard $(foreach m,store model set extent,src/$(m)/*.c src/$(m)/*/*.c)))
+# Pools as well: what a store that is cut had of them is given back.
+SIM_STORE_SRC := src/base/pool.c $(filter-out src/extent/disk/file.c src/extent/disk/whoami.c src/extent/disk/helper.c,$(wildcard $(foreach m,store model set extent,src/$(m)/*.c src/$(m)/*/*.c)))
 SIM_STORE_OBJ := $(SIM_STORE_SRC:src/%.c=$(O)/sim/src/%.o)
 SIM_OBJ := $(patsubst %.c,$(O)/%.o,$(wildcard tests/sim/*.c))
 SIM_TESTS := $(O)/sim/sim
