@@ -15,6 +15,15 @@
 
 _Static_assert(__BYTE_ORDER == __LITTLE_ENDIAN, "entries of records are used as they lie on disk");
 
+/* Returns true if n bytes are zero. */
+static inline bool
+is_zero(const void *p, size_t n)
+{
+	const uint8_t *bytes = p;
+
+	return n == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, n - 1) == 0);
+}
+
 /* A cursor over a buffer. All encoders and decoders of stored data use it. */
 struct cur {
 	uint8_t *p, *end;

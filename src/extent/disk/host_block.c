@@ -9,7 +9,6 @@
 #include <string.h>
 
 static const char host_magic[8] = "GANTRYHB";
-static const uint8_t zero16[16];
 
 /* All in the first sector: magic (8), version (4), closed (4), CRC64 of the sector with these 8 bytes zero, and
  * the fields in this order. */
@@ -58,11 +57,7 @@ name_ok(const char *name)
 		if (name[i] <= ' ' || name[i] > '~')
 			return false;
 	}
-	for (size_t i = n; i < HOST_NAME_MAX; i++) {
-		if (name[i])
-			return false;
-	}
-	return n > 0 && n < HOST_NAME_MAX;
+	return n > 0 && n < HOST_NAME_MAX && is_zero(name + n, HOST_NAME_MAX - n);
 }
 
 int
@@ -70,17 +65,11 @@ host_decode(const void *buf, size_t len, struct host_block *ret_block)
 {
 	struct cur c = cursor((void *)(uintptr_t)buf, len);
 	struct host_block b = { 0 };
-	const uint8_t *p = buf;
 	uint32_t version, closed;
 	uint64_t crc, sum;
 
-	if (len < 512 || memcmp(buf, host_magic, 8) != 0) {
-		for (size_t i = 0; i < len; i++) {
-			if (p[i])
-				return -EBADMSG;
-		}
-		return -ENOENT;
-	}
+	if (len < 512 || memcmp(buf, host_magic, 8) != 0)
+		return is_zero(buf, len) ? -ENOENT : -EBADMSG;
 	take(&c, 8);
 	version = take_u32(&c);
 	closed = take_u32(&c);
@@ -94,21 +83,15 @@ host_decode(const void *buf, size_t len, struct host_block *ret_block)
 	return 0;
 }
 
-static bool
-is_known(const uint8_t id[16])
-{
-	return memcmp(id, zero16, 16) != 0;
-}
-
 /* Machines that were cloned have one machine-id, and mostly different names. */
 enum host_relation
 host_compare(const struct host_id *theirs, const struct host_id *here)
 {
-	bool know_boot = is_known(theirs->boot) && is_known(here->boot);
+	bool know_boot = !is_zero(theirs->boot, 16) && !is_zero(here->boot, 16);
 
 	if (know_boot && memcmp(theirs->boot, here->boot, 16) == 0)
 		return HOST_RUNNING;
-	if (!is_known(theirs->machine) || memcmp(theirs->machine, here->machine, 16) != 0 ||
+	if (is_zero(theirs->machine, 16) || memcmp(theirs->machine, here->machine, 16) != 0 ||
 	    strcmp(theirs->name, here->name) != 0)
 		return HOST_OTHER;
 	return know_boot ? HOST_REBOOTED : HOST_RUNNING;

@@ -9,6 +9,7 @@
 #include "base/advice.h"
 #include "base/amount.h"
 #include "base/clock.h"
+#include "base/cursor.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 #include "ring/ring.h"
@@ -237,16 +238,6 @@ format_directory(struct making *m)
 }
 
 /* ---- a device ---- */
-
-static bool
-is_zero(const uint8_t *buf, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (buf[i])
-			return false;
-	}
-	return true;
-}
 
 /* Looks at the last MiB, also where the device does not end at a multiple of our alignment.  buf: for the first MiB. */
 static int

@@ -250,14 +250,6 @@ body_ok(const struct rec_view *v, const struct geometry *geo)
 	return v->map.len_bytes == v->entry_nr * rec_entry_bytes(v->body) && map_ok(&v->map, geo);
 }
 
-static bool
-is_zero(const void *p, size_t n)
-{
-	static const uint8_t zero[sizeof(struct store_etag)];
-
-	return memcmp(p, zero, n) == 0;
-}
-
 /* Compares the fields with the kinds of record that have them, and with their flags and limits. */
 static bool
 fields_ok(const struct rec_view *v, enum record_kind kind)
