@@ -338,8 +338,8 @@ alloc_take_held(struct alloc *a, uint32_t units, struct extent *ret_x)
 	return 0;
 }
 
-static void
-give_back(struct alloc *a, const struct extent *x, bool is_held)
+void
+alloc_free(struct alloc *a, const struct extent *x, bool is_held)
 {
 	pthread_mutex_lock(&a->lock);
 	check(is_valid(a, x));
@@ -351,18 +351,6 @@ give_back(struct alloc *a, const struct extent *x, bool is_held)
 		a->held_used -= x->units;
 	}
 	pthread_mutex_unlock(&a->lock);
-}
-
-void
-alloc_free(struct alloc *a, const struct extent *x)
-{
-	give_back(a, x, false);
-}
-
-void
-alloc_free_held(struct alloc *a, const struct extent *x)
-{
-	give_back(a, x, true);
 }
 
 bool

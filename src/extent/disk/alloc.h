@@ -69,11 +69,8 @@ int alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, struct ex
 /* Takes the longest contiguous range of up to `units` units (<= seg_units) for a snapshot, also from the reserve for snapshots.
  * Always takes the mutex. Returns 0 or -ENOSPC. */
 int alloc_take_held(struct alloc *a, uint32_t units, struct extent *ret_x);
-/* Frees an extent, or a part of one, immediately. */
-void alloc_free(struct alloc *a, const struct extent *x);
-
-/* Frees an extent, or a part of one, that was taken by alloc_take_held() or marked by alloc_mark(). */
-void alloc_free_held(struct alloc *a, const struct extent *x);
+/* Frees an extent, or a part of one, immediately. is_held: it was of a snapshot: taken by alloc_take_held(), or marked so. */
+void alloc_free(struct alloc *a, const struct extent *x, bool is_held);
 
 /* Sets the reserve for snapshots, in units, including the units that snapshots use, if enough units are free, or (anyway) also if
  * too few are. alloc_take() does not use the reserve. Returns true if enough units are free. */

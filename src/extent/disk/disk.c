@@ -127,7 +127,8 @@ void
 disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr)
 {
 	for (uint32_t i = 0; i < nr; i++)
-		alloc_free(d->alloc, &(struct extent){ .unit = ext_unit(ext[i]), .units = ext_nr(ext[i]) });
+		alloc_free(d->alloc, &(struct extent){ .unit = ext_unit(ext[i]), .units = ext_nr(ext[i]) },
+			   false);
 	if (nr)
 		atomic_fetch_add(&d->freed_nr, 1);
 }

@@ -267,7 +267,8 @@ shrink(struct chain *c)
 
 	if (c->ref.block_nr || units >= ext_nr(*ext))
 		return;
-	alloc_free_held(c->vol->disk.alloc, &(struct extent){ ext_unit(*ext) + units, ext_nr(*ext) - units });
+	alloc_free(c->vol->disk.alloc, &(struct extent){ ext_unit(*ext) + units, ext_nr(*ext) - units },
+		   true);
 	*ext = ext_make(ext_unit(*ext), units);
 	c->len = block_len(c->vol, *ext);
 }
@@ -397,7 +398,7 @@ static void
 free_space(struct vol *vol, struct snap_space *s)
 {
 	for (uint32_t i = 0; i < s->nr; i++)
-		alloc_free_held(vol->disk.alloc, &(struct extent){ ext_unit(s->ext[i]), ext_nr(s->ext[i]) });
+		alloc_free(vol->disk.alloc, &(struct extent){ ext_unit(s->ext[i]), ext_nr(s->ext[i]) }, true);
 	if (s->nr)
 		atomic_fetch_add(&vol->disk.freed_nr, 1);
 	s->nr = 0;

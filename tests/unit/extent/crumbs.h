@@ -59,9 +59,9 @@ make_crumbs(struct loop *l)
 		check(++n < CRUMBS_MAX);
 	for (int i = 0; i < n; i++) {
 		if (x[i].unit % 2 && i < held)
-			alloc_free(a, &x[i]);
+			alloc_free(a, &x[i], false);
 		else if (x[i].unit % 2)
-			alloc_free_held(a, &x[i]);
+			alloc_free(a, &x[i], true);
 	}
 	free(x);
 }

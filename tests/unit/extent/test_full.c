@@ -168,7 +168,7 @@ test_older_given_up(void **state)
 	assert_true(is_alone);
 	assert_false(is_overwritten);
 	for (int i = 0; i < n; i++)
-		alloc_free_held(vol->disk.alloc, &x[i]);
+		alloc_free(vol->disk.alloc, &x[i], true);
 	restart();
 	assert_int_equal(put_simple(&l, "b", "again", MIB, 1), 0);
 }

@@ -94,10 +94,7 @@ model_free(struct model *m, uint32_t i, uint32_t units)
 	if (!m->ext[i].units)
 		m->ext[i] = m->ext[--m->ext_nr];
 	m->held_nr -= is_held ? units : 0;
-	if (is_held)
-		alloc_free_held(m->a, &x);
-	else
-		alloc_free(m->a, &x);
+	alloc_free(m->a, &x, is_held);
 }
 
 static void
@@ -305,7 +302,7 @@ par_port(void *arg)
 
 			for (uint32_t j = 0; j < mine[i].units; j++)
 				check(atomic_exchange(&par_used[mine[i].unit + j], 0) == 1);
-			alloc_free(par_a, &mine[i]);
+			alloc_free(par_a, &mine[i], false);
 			mine[i] = mine[--nr];
 		}
 		if (rnd(&s) % 1000 == 0)
@@ -315,7 +312,7 @@ par_port(void *arg)
 		nr--;
 		for (uint32_t j = 0; j < mine[nr].units; j++)
 			check(atomic_exchange(&par_used[mine[nr].unit + j], 0) == 1);
-		alloc_free(par_a, &mine[nr]);
+		alloc_free(par_a, &mine[nr], false);
 	}
 	alloc_run_fini(par_a, &run);
 	return NULL;
@@ -350,7 +347,7 @@ test_claims(void **state)
 	assert_int_equal(alloc_mark(a, &around, false), 0);
 	assert_int_equal(alloc_note_old(a, 0), 0);
 	assert_int_equal(alloc_mark(a, &(struct extent){ 7, 1 }, false), 0);
-	alloc_free(a, &piece);
+	alloc_free(a, &piece, false);
 	assert_int_equal(alloc_mark(a, &piece, false), 0);
 	alloc_stats(a, &before);
 
@@ -359,8 +356,8 @@ test_claims(void **state)
 	alloc_stats(a, &st);
 	assert_int_equal(st.free, before.free - 5);
 	/* Given back now, 3 and 5 are free when the claim ends, and so are 0 to 2, 8 and 9. */
-	alloc_free(a, &(struct extent){ 3, 1 });
-	alloc_free(a, &(struct extent){ 5, 1 });
+	alloc_free(a, &(struct extent){ 3, 1 }, false);
+	alloc_free(a, &(struct extent){ 5, 1 }, false);
 	alloc_stats(a, &st);
 	assert_int_equal(st.free, before.free - 5);
 	alloc_unclaim(a);
@@ -368,7 +365,7 @@ test_claims(void **state)
 	assert_int_equal(st.free, before.free + 2);
 	/* Some of an extent lies in the claim, some in front of it, some behind. */
 	assert_int_equal(alloc_claim(a, 42, 5), 0x1f);
-	alloc_free(a, &around);
+	alloc_free(a, &around, false);
 	alloc_stats(a, &st);
 	assert_int_equal(st.free, before.free + 7);
 	alloc_unclaim(a);
