@@ -149,7 +149,6 @@ wipe_directory(struct making *m)
 	int e = 0;
 
 	for (int i = 0; i < 2; i++) {
-		d->super_fd[i] = file_open(d->dir_fd, super_names[i], false);
 		if (d->super_fd[i] >= 0 && file_lock(d->super_fd[i]) < 0)
 			e = -EBUSY;
 	}
@@ -171,21 +170,6 @@ wipe_directory(struct making *m)
 	return e;
 }
 
-/* A directory gets them when a store is whole, and keeps one of them at least. */
-static bool
-has_super(int dir_fd)
-{
-	bool has = false;
-
-	for (int i = 0; i < 2; i++) {
-		int fd = file_open(dir_fd, super_names[i], false);
-
-		has |= fd >= 0;
-		file_close(fd);
-	}
-	return has;
-}
-
 /* Refuses a directory that is no place for a store; with force, and not to look alone, removes an older store. */
 static int
 clear_directory(struct making *m)
@@ -198,9 +182,13 @@ clear_directory(struct making *m)
 		return disk_refuse(&m->d, -EINVAL,
 				   "the root of a system is no disk; make a directory of its own");
 	e = file_each(m->d.dir_fd, any_name, name);
+	/* A store keeps one of them at least. */
+	for (int i = 0; i < 2; i++)
+		m->d.super_fd[i] = file_open(m->d.dir_fd, super_names[i], false);
 	if (e == 1 && !m->force)
-		return has_super(m->d.dir_fd) ? refuse_used(m, ADVICE_HAS_STORE, "")
-					      : refuse_used(m, ADVICE_NOT_EMPTY, name);
+		return m->d.super_fd[0] >= 0 || m->d.super_fd[1] >= 0
+			       ? refuse_used(m, ADVICE_HAS_STORE, "")
+			       : refuse_used(m, ADVICE_NOT_EMPTY, name);
 	if (e >= 0)
 		e = m->force && !m->is_look ? wipe_directory(m) : 0;
 	if (e == 0 && file_room(m->d.dir_fd, &room) == 0 && room < m->dc->size_bytes)
