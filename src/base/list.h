@@ -80,6 +80,15 @@ list_pop(struct list *head)
 	return l;
 }
 
+/* Moves all links of a list, which is not empty, to a head of another one. */
+static inline void
+list_take(struct list *to, struct list *from)
+{
+	*to = *from;
+	to->next->prev = to->prev->next = to;
+	list_init(from);
+}
+
 #define list_for_each(pos, head) for (struct list *pos = (head)->next; pos != (head); pos = pos->next)
 #define list_for_each_safe(pos, head)                                                                        \
 	for (struct list *pos = (head)->next, *pos##_n = pos->next; pos != (head);                           \

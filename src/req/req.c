@@ -173,11 +173,7 @@ reqs_run(struct reqs *rs)
 	/* What becomes ready now runs in the next turn: nobody starves the loop. */
 	if (list_empty(&rs->ready))
 		return 0;
-	list_init(&batch);
-	batch.next = rs->ready.next;
-	batch.prev = rs->ready.prev;
-	batch.next->prev = batch.prev->next = &batch;
-	list_init(&rs->ready);
+	list_take(&batch, &rs->ready);
 	while ((l = list_pop(&batch))) {
 		struct req *rq = container_of(l, struct req, ready);
 		bool was_replied = rq->replied;

@@ -78,9 +78,7 @@ on_loaded(struct xio *x)
 	if (error)
 		forget(p, t);
 	/* Their ends may begin other reads, which must not join this list. */
-	waiters = t->waiters;
-	waiters.next->prev = waiters.prev->next = &waiters;
-	list_init(&t->waiters);
+	list_take(&waiters, &t->waiters);
 	for (struct list *l; (l = list_pop(&waiters)) != NULL;)
 		read_crc_block_done(container_of(l, struct read_int, link), error);
 }

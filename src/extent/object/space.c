@@ -92,9 +92,7 @@ space_retry(struct extent_port *p)
 		return;
 	p->space_freed = atomic_load(&p->vp.vol->disk.freed_nr);
 	/* In order, and each once: what ends here may make another one wait. */
-	waiters = p->space_waiters;
-	waiters.next->prev = waiters.prev->next = &waiters;
-	list_init(&p->space_waiters);
+	list_take(&waiters, &p->space_waiters);
 	for (struct list *l; (l = list_pop(&waiters)) != NULL;) {
 		struct space_wait *sw = container_of(l, struct space_wait, link);
 		int r = look(p->vp.vol, sw);
