@@ -2,6 +2,8 @@
 /* Keys of the index, see key.h. */
 #include "extent/log/key.h"
 
+#include "base/hex.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <string.h>
@@ -39,25 +41,16 @@ key_index(const uint8_t *chunk_key)
 void
 key_text(char *text, size_t cap, const uint8_t *key, size_t len)
 {
-	static const char digits[] = "0123456789abcdef";
 	bool is_chunk = len && (key[0] == KEY_CHUNK || key[0] == KEY_PART);
 	/* Behind here there are no names but numbers. */
 	size_t n = 0, names = is_chunk                                           ? 1
 			      : len > UPLOAD_TAIL_BYTES && key_is_upload(key[0]) ? len - CHUNK_ID_BYTES
 										 : len;
 
-	for (size_t i = is_chunk ? 0 : 1; i < len && n + 4 < cap; i++) {
-		uint8_t c = key[i];
-
-		if (i >= names) {
-			text[n++] = digits[c >> 4];
-			text[n++] = digits[c & 15];
-		} else if (c == 0) {
-			text[n++] = '/';
-		} else {
-			text[n++] = c >= 0x20 && c < 0x7f ? (char)c : '?';
-		}
-	}
+	for (size_t i = is_chunk ? 0 : 1; i < names && n + 4 < cap; i++)
+		text[n++] = key[i] == 0 ? '/' : key[i] >= 0x20 && key[i] < 0x7f ? (char)key[i] : '?';
+	for (size_t i = names; i < len && n + 4 < cap; i++, n += 2)
+		hex_write(text + n, key + i, 1);
 	text[n] = 0;
 }
 
