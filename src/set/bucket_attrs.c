@@ -34,16 +34,6 @@ set_look_bucket(struct store_port *sp, const struct store_look *l, struct store_
 
 /* ---- changes ---- */
 
-static int
-set_at(struct change *c, uint64_t version)
-{
-	c->touched = true;
-	return change_apply_at(c, (struct store_change){ .act = ACT_SET_BUCKET_ATTRS,
-							 .version = version,
-							 .attrs = c->sub->attrs,
-							 .attrs_len = c->attrs_len });
-}
-
 /*
  * Handles the result of one step of a change. The first engine validates the change; the other engines make
  * the accepted change without a validation. If the first engine fails before its answer, the next engine
@@ -68,22 +58,6 @@ judge_step(struct change *c, int r)
 	return c->is_over;
 }
 
-static int
-set_attrs_next(struct change *c, int r)
-{
-	if (judge_step(c, r))
-		return 0;
-	return set_at(c, c->judged ? STORE_VERSION_ANY : attrs_version(c->version, c->at));
-}
-
-int
-set_bucket_set_attrs(struct store_port *sp, const struct store_change *sc, struct store_op *op)
-{
-	return change_begin(change_new(sp, op, sc, set_attrs_next));
-}
-
-/* ---- quotas ---- */
-
 /* Sets the limit of a bucket in the quota ledger. The row of the bucket is looked up with the counter of the
  * metadata leader. The metadata leader cannot change during the call, because the caller holds the map change
  * lock (M11). */
@@ -101,22 +75,31 @@ bound(struct change *c)
 	quota_unlock(book);
 }
 
-/* Stores a bucket's quota on each engine in turn. All engines share one quota ledger in memory. Each disk has
- * a copy of the quota, so that a start without the first engine finds the quota. */
+/* Makes the change on each engine in turn. All engines share one quota ledger in memory. Each disk has a copy of
+ * the quota, so that a start without the first engine finds the quota. */
 static int
-set_quota_next(struct change *c, int r)
+set_next(struct change *c, int r)
 {
+	bool is_quota = c->act == ACT_SET_QUOTA;
+
 	if (judge_step(c, r)) {
-		if (c->result == 0)
+		if (is_quota && c->result == 0)
 			bound(c);
 		return 0;
 	}
 	c->touched = true;
-	return change_apply_at(c, (struct store_change){ .act = ACT_SET_QUOTA, .max = &c->max_quota });
+	if (is_quota)
+		return change_apply_at(c, (struct store_change){ .act = c->act, .max = &c->max_quota });
+	return change_apply_at(c,
+			       (struct store_change){ .act = c->act,
+						      .version = c->judged ? STORE_VERSION_ANY
+									   : attrs_version(c->version, c->at),
+						      .attrs = c->sub->attrs,
+						      .attrs_len = c->attrs_len });
 }
 
 int
-set_bucket_set_quota(struct store_port *sp, const struct store_change *sc, struct store_op *op)
+set_bucket_set(struct store_port *sp, const struct store_change *sc, struct store_op *op)
 {
-	return change_begin(change_new(sp, op, sc, set_quota_next));
+	return change_begin(change_new(sp, op, sc, set_next));
 }

@@ -178,6 +178,7 @@ change_new(struct store_port *sp, struct store_op *op, const struct store_change
 	memcpy(c->name, sc->key.bucket, c->len);
 	c->attrs = sc->attrs;
 	c->attrs_len = sc->attrs_len;
+	c->act = sc->act;
 	c->version = sc->act == ACT_SET_BUCKET_ATTRS ? sc->version : STORE_VERSION_ANY;
 	if (sc->max)
 		c->max_quota = *sc->max;

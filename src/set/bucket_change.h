@@ -66,6 +66,7 @@ struct change {
 	bool is_over;
 	int result;
 
+	enum store_act act;
 	enum step step;
 	int at;     /* index of the engine of the current step; -1: no step has begun */
 	int r;      /* result of the step, kept during the write of the map */

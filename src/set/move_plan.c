@@ -9,7 +9,6 @@
 #include "base/refuse.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 bool
@@ -233,29 +232,28 @@ move_note_progress(struct mover *m, const struct disk_table *t)
  * disk that does not have the other copy.
  */
 static void
-reckon(const struct set *s, int engine, const struct disk_table *t, struct disk_table *end,
-       uint64_t ret_come[STORE_DISKS_MAX])
+reckon(const struct set *s, int engine, const struct disk_table *t, uint64_t ret_come[STORE_DISKS_MAX])
 {
+	struct disk_table end = *t; /* the map at the end of the drain */
 	uint64_t size[STORE_DISKS_MAX], used = disk_used_bytes(s, engine), two = 0;
 	const struct store_member_ops *ops = set_engine_ops(s, engine);
 	int number = set_number(s, engine), homes = table_count(t, number), come[STORE_DISKS_MAX] = { 0 };
 	uint8_t home[STORE_SLOT_NR];
 
 	memset(ret_come, 0, STORE_DISKS_MAX * sizeof *ret_come);
-	*end = *t;
-	end->draining |= (uint64_t)1 << number;
+	end.draining |= (uint64_t)1 << number;
 	disk_sizes(s, size);
-	table_plan(end, size, home);
-	move_plan_drain(s, end);
+	table_plan(&end, size, home);
+	move_plan_drain(s, &end);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
 		struct store_use use = { 0 };
-		int to = end->first[i];
+		int to = end.first[i];
 
 		come[home[i]] += t->home[i] == number;
 		if (t->second[i] == TABLE_NO_DISK || (t->first[i] != number && t->second[i] != number))
 			continue;
 		if (to == t->first[i] || to == t->second[i])
-			to = end->second[i];
+			to = end.second[i];
 		check(to < STORE_DISKS_MAX);
 		ops->two_use(set_engine(s, engine), (unsigned)i, &use);
 		two += use.bytes;
@@ -269,15 +267,12 @@ reckon(const struct set *s, int engine, const struct disk_table *t, struct disk_
 int
 move_check_room(struct set *s, int engine, char *said, size_t len)
 {
-	struct disk_table *t = malloc(2 * sizeof *t);
+	struct disk_table t;
 	uint64_t come[STORE_DISKS_MAX];
 	int r = 0;
 
-	if (!t)
-		return -ENOMEM;
-	set_get_table(s, &t[0]);
-	reckon(s, engine, &t[0], &t[1], come);
-	free(t);
+	set_get_table(s, &t);
+	reckon(s, engine, &t, come);
 	for (int i = 0; r == 0 && i < set_engines(s); i++) {
 		struct store_unit_info info;
 		char name[DISK_NAME_BYTES];

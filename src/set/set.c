@@ -213,9 +213,8 @@ set_apply(struct store_port *sp, const struct store_change *c, struct store_op *
 	case ACT_DELETE_BUCKET:
 		return set_bucket_delete(sp, c, op);
 	case ACT_SET_BUCKET_ATTRS:
-		return set_bucket_set_attrs(sp, c, op);
 	case ACT_SET_QUOTA:
-		return set_bucket_set_quota(sp, c, op);
+		return set_bucket_set(sp, c, op);
 	default:
 		check(c->act < ACT_CREATE_BUCKET);
 		return set_change(sp, c, op);

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct look {
@@ -123,18 +122,14 @@ void
 set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 {
 	struct set *s = set_of(st);
-	struct disk_table *t;
-	struct look l = { .s = s, .info = ret_info };
+	struct disk_table t;
+	struct look l = { .s = s, .t = &t, .info = ret_info };
 	uint64_t now = clock_ns();
 
 	*ret_info = (struct store_copies_info){ .is_used = false };
 	if (!set_uses_pairs(s))
 		return;
-	t = malloc(sizeof *t);
-	if (!t)
-		return;
-	set_get_table(s, t);
-	l.t = t;
+	set_get_table(s, &t);
 	l.serving = disks_serving(s);
 	ret_info->is_used = true;
 	for (int i = 0; i < STORE_SLOT_NR; i++)
@@ -147,5 +142,4 @@ set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 	ret_info->missed = set_counted(s, COUNT_MISSED);
 	ret_info->repaired = set_counted(s, COUNT_REPAIRED);
 	ret_info->read_second = set_counted(s, COUNT_READ_SECONDARY);
-	free(t);
 }

@@ -121,8 +121,8 @@ const char *set_background(const struct store *st);
 
 int set_bucket_create(struct store_port *sp, const struct store_change *sc, struct store_op *op);
 int set_bucket_delete(struct store_port *sp, const struct store_change *sc, struct store_op *op);
-int set_bucket_set_attrs(struct store_port *sp, const struct store_change *sc, struct store_op *op);
-int set_bucket_set_quota(struct store_port *sp, const struct store_change *sc, struct store_op *op);
+/* Changes the attributes or the quota of a bucket. */
+int set_bucket_set(struct store_port *sp, const struct store_change *sc, struct store_op *op);
 int set_look_bucket(struct store_port *sp, const struct store_look *l, struct store_op *op);
 
 #endif
