@@ -104,7 +104,8 @@ is_enough(const struct conf *conf, const struct store_conf *sc)
 {
 	char err[STORE_WHY_BYTES];
 
-	return conf->store.accept_missing_nr > 0 && store_look(sc, err, sizeof err) == 0 && !err[0];
+	return conf->store.accept_missing_nr > 0 && store_task(sc, TASK_LOOK, err, sizeof err) == 0 &&
+	       !err[0];
 }
 
 void

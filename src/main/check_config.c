@@ -61,13 +61,13 @@ check_store(const struct conf_source *src, const struct conf *conf, const char *
 	int r;
 
 	if (remember_store_conf(conf, src, disks, &sc, &m, err, sizeof err) < 0 ||
-	    store_check(&sc, err, sizeof err) < 0) {
+	    store_task(&sc, TASK_CHECK_CONF, err, sizeof err) < 0) {
 		options_say(stderr, conf->store.backend == BACKEND_RADOS ? "rados: " : "store.disks: ", err);
 		remember_free(m);
 		return EXIT_CONFIG;
 	}
 	is_known = remember_known(m) != NULL;
-	r = store_look(&sc, err, sizeof err);
+	r = store_task(&sc, TASK_LOOK, err, sizeof err);
 	*ret_but = "";
 	if (r == STORE_LOOK_IN_USE && ask_disks(conf, is_known, why, sizeof why) == 0) {
 		*ret_but = "; the running daemon has these disks open, and serves from them";

@@ -294,7 +294,7 @@ disks_add_stopped(const struct conf *conf, const struct conf_source *source, con
 	}
 	/* The one that is missing without it is itself, maybe. */
 	if (r == -EINVAL && nr < sc_nr && daemon_store_conf(conf, disks, &sc, why, sizeof why) == 0 &&
-	    store_look(&sc, why, sizeof why) == 0)
+	    store_task(&sc, TASK_LOOK, why, sizeof why) == 0)
 		snprintf(said, sizeof said, "%s is a disk of this store already", path);
 	if (r == 0) {
 		is_device = stat(path, &file) == 0 && S_ISBLK(file.st_mode);

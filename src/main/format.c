@@ -20,7 +20,7 @@ static int
 look_for_known(const struct store_conf *sc, int *ret_rc)
 {
 	char err[STORE_WHY_BYTES] = "";
-	int r = store_look(sc, err, sizeof err);
+	int r = store_task(sc, TASK_LOOK, err, sizeof err);
 
 	if (r == STORE_LOOK_IN_USE || (r == 0 && !err[0]))
 		return KNOWN;

@@ -42,7 +42,7 @@ upgrade(const struct conf_source *src, const struct conf *conf)
 
 	r = remember_store_conf(conf, src, disks, &sc, &m, said, sizeof said);
 	if (r == 0)
-		r = store_upgrade(&sc, said, sizeof said);
+		r = store_task(&sc, TASK_UPGRADE, said, sizeof said);
 	remember_free(m);
 	fprintf(r < 0 ? stderr : stdout, "gantryd: %s\n", said[0] ? said : strerror(-r));
 	return r < 0 ? exit_of_store(r) : EXIT_OK;
@@ -98,7 +98,7 @@ forget(const struct options *o, const struct conf_source *src, const struct conf
 		sc.disks.forget_nr = o->forget_nr;
 		sc.disks.ret_unused = &unused;
 		/* What would be refused anyway is not asked about. */
-		r = o->force ? 0 : store_look(&sc, said, sizeof said);
+		r = o->force ? 0 : store_task(&sc, TASK_LOOK, said, sizeof said);
 		if (r == 0 && !o->force && !is_sure(o->forget_nr, said)) {
 			fprintf(stderr, "gantryd: nothing was done\n");
 			remember_free(m);
@@ -106,7 +106,7 @@ forget(const struct options *o, const struct conf_source *src, const struct conf
 		}
 	}
 	if (r == 0)
-		r = store_forget(&sc, said, sizeof said);
+		r = store_task(&sc, TASK_FORGET, said, sizeof said);
 	if (r == 0 && remember_less(m, o->forget, o->forget_nr, why, sizeof why) < 0)
 		fprintf(stderr, "gantryd: %s\n", why);
 	remember_free(m);

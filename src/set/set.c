@@ -35,7 +35,7 @@ set_upgrade(const struct store_conf *conf, char *said, size_t said_len)
 
 		if (at && at + 1 < said_len)
 			said[at++] = '\n';
-		r = store_upgrade(&c, said + at, said_len - at);
+		r = store_task(&c, TASK_UPGRADE, said + at, said_len - at);
 		at += strlen(said + at);
 	}
 	return r;

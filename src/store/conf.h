@@ -75,9 +75,9 @@ struct store_disks_conf {
 	/* for the set: UUIDs of the disks that may be missing at a start */
 	const uint8_t (*accept_missing)[UUID_BYTES];
 	int accept_missing_nr;
-	const uint8_t (*forget)[UUID_BYTES]; /* for the set: UUIDs of the disks that store_forget() removes */
+	const uint8_t (*forget)[UUID_BYTES]; /* for the set: UUIDs of the disks that TASK_FORGET removes */
 	int forget_nr;
-	/* for the set, result of store_forget(): bitmap of the indexes in disk[] of disks that are no members;
+	/* for the set, result of TASK_FORGET: bitmap of the indexes in disk[] of disks that are no members;
 	 * NULL: the bitmap is not needed */
 	uint64_t *ret_unused;
 	/* for the set: record (store/record.h) of the store to which the disks must belong. The last paths in

@@ -353,9 +353,6 @@ struct store_look {
 	struct store_put_args *ret_args;
 };
 
-/* The tasks on a store that is not started. */
-enum store_task { TASK_CHECK_CONF, TASK_LOOK, TASK_UPGRADE, TASK_FORGET };
-
 /* The state of a back end, for store_answers() and store_is_fenced(). STORE_IS_STUCK: operations wait without an end.
  * STORE_IS_FENCED: another process has replaced this one. */
 enum store_answer { STORE_ANSWERS, STORE_IS_STUCK, STORE_IS_FENCED };
@@ -364,8 +361,7 @@ struct store_ops {
 	const char *name; /* name of the back end for operators, such as "disks" */
 
 	/* ---- life ---- */
-	/* Implements store_check(), store_look(), store_upgrade() and store_forget(). -ENOSYS: the back end does not have this task.
-	 * NULL: it has none. */
+	/* -ENOSYS: the back end does not have this task. NULL: it has none. */
 	int (*task)(const struct store_conf *conf, enum store_task task, char *said, size_t said_len);
 	int (*format)(const struct store_conf *conf, bool force, char *err, size_t err_len);
 	/* NULL: an engine that a set starts by `member`. */

@@ -39,56 +39,34 @@ key_check(const struct store_key *k)
 
 /* ---- life ---- */
 
-static int
-run_task(const struct store_conf *conf, enum store_task task, char *said, size_t said_len)
-{
-	return conf->ops->task ? conf->ops->task(conf, task, said, said_len) : -ENOSYS;
-}
-
 int
-store_check(const struct store_conf *conf, char *err, size_t err_len)
+store_task(const struct store_conf *conf, enum store_task task, char *said, size_t said_len)
 {
-	int r = run_task(conf, TASK_CHECK_CONF, err, err_len);
+	/* the answers of a back end without the task */
+	static const struct {
+		const char *text;
+		int result;
+	} without[] = {
+		[TASK_CHECK_CONF] = { NULL, 0 },
+		[TASK_LOOK] = { NULL, 0 },
+		[TASK_UPGRADE] = { "has one format", 0 },
+		[TASK_FORGET] = { "has no disks to give up", -EOPNOTSUPP },
+	};
+	int r;
 
-	return r == -ENOSYS ? 0 : r;
+	said[0] = 0;
+	r = conf->ops->task ? conf->ops->task(conf, task, said, said_len) : -ENOSYS;
+	if (r != -ENOSYS)
+		return r;
+	if (without[task].text)
+		snprintf(said, said_len, "a store on %s %s", conf->ops->name, without[task].text);
+	return without[task].result;
 }
 
 int
 store_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
 {
 	return conf->ops->format(conf, force, err, err_len);
-}
-
-int
-store_upgrade(const struct store_conf *conf, char *said, size_t said_len)
-{
-	int r = run_task(conf, TASK_UPGRADE, said, said_len);
-
-	if (r != -ENOSYS)
-		return r;
-	snprintf(said, said_len, "a store on %s has one format", conf->ops->name);
-	return 0;
-}
-
-int
-store_forget(const struct store_conf *conf, char *said, size_t said_len)
-{
-	int r = run_task(conf, TASK_FORGET, said, said_len);
-
-	if (r != -ENOSYS)
-		return r;
-	snprintf(said, said_len, "a store on %s has no disks to give up", conf->ops->name);
-	return -EOPNOTSUPP;
-}
-
-int
-store_look(const struct store_conf *conf, char *err, size_t err_len)
-{
-	int r;
-
-	err[0] = 0;
-	r = run_task(conf, TASK_LOOK, err, err_len);
-	return r == -ENOSYS ? 0 : r;
 }
 
 int

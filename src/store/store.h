@@ -72,10 +72,6 @@ struct store_limits {
 	bool lets_go;
 };
 
-/* Checks the configuration without reading a disk. Returns 0, or -EINVAL if the configuration is valid for no
- * store, with the reason in err. */
-int store_check(const struct store_conf *conf, char *err, size_t err_len);
-
 /* Size, in bytes, of the buffer for the reason of a failed start. The reason may name several disks. */
 #define STORE_WHY_BYTES 2048
 
@@ -83,41 +79,40 @@ int store_check(const struct store_conf *conf, char *err, size_t err_len);
  * exists), -EEXIST (other data exists) or -errno; the reason is in err. */
 int store_format(const struct store_conf *conf, bool force, char *err, size_t err_len);
 
-/*
- * Upgrades a stopped store to the format that this version writes (--upgrade); a start does not upgrade.
- * Blocking; the call can be repeated after an interruption. Returns 0, with the actions in said, if the store
- * now has the format of this version; or -errno, with the reason in said.
- */
-int store_upgrade(const struct store_conf *conf, char *said, size_t said_len);
-
-/* Results of store_look() for a store that could not be examined. err has the reason, for one of the
- * disks. */
+/* Results of TASK_LOOK for a store that could not be examined. said has the reason, for one of the disks. */
 #define STORE_LOOK_IN_USE 1 /* a process has locked a disk */
 #define STORE_LOOK_DENIED 2 /* this user may not open a disk */
 
-/*
- * Checks whether a start would accept the disks, as far as possible without recovery: are the disks members
- * of the store, and are enough members present? Writes nothing. Returns 0 if the start would accept the
- * disks, or if the store is not formatted yet (as described in err); STORE_LOOK_IN_USE or STORE_LOOK_DENIED
- * if the answer is unknown; or the -errno of store_start(), with the reason in err. With disks to forget
- * (disks.forget) the check is for store_forget(): 0 means that store_forget() would succeed, and err has a
- * line about each of these disks, also about disks in use.
- */
-int store_look(const struct store_conf *conf, char *err, size_t err_len);
+/* The tasks on a store that does not run. Each writes a sentence to said: the reason of an error, or the actions. */
+enum store_task {
+	/* Checks the configuration without reading a disk. Returns 0, or -EINVAL if the configuration is valid for no
+	 * store. */
+	TASK_CHECK_CONF,
+	/*
+	 * Checks whether a start would accept the disks, as far as possible without recovery: are the disks members
+	 * of the store, and are enough members present? Writes nothing. Returns 0 if the start would accept the
+	 * disks, or if the store is not formatted yet (as described in said); STORE_LOOK_IN_USE or STORE_LOOK_DENIED
+	 * if the answer is unknown; or the -errno of store_start(). With disks to forget (disks.forget) the check is
+	 * for TASK_FORGET: 0 means that it would succeed, and said has a line about each of these disks, also about
+	 * disks in use.
+	 */
+	TASK_LOOK,
+	/* Upgrades the store to the format that this version writes (--upgrade); a start does not upgrade. The task can
+	 * be repeated after an interruption. Returns 0 if the store now has the format of this version; or -errno. */
+	TASK_UPGRADE,
+	/* Removes missing disks from the store, for good (--forget): data that only these disks had is lost, and the
+	 * disks are refused if they return. All other disks must be present. Returns 0 or -errno. */
+	TASK_FORGET,
+};
+/* Does a task. Blocking. */
+int store_task(const struct store_conf *conf, enum store_task task, char *said, size_t said_len);
 
 /*
  * Locks, recovers and prepares the store for service. Blocking; uses a ring of its own during the call.
  * Returns 0, or -errno with the reason in err: -ENOTRECOVERABLE damaged or foreign (exit 74), -EINVAL size
- * differs from the superblock, or store_upgrade() is needed (exit 78), -EBUSY still locked.
+ * differs from the superblock, or TASK_UPGRADE is needed (exit 78), -EBUSY still locked.
  */
 int store_start(const struct store_conf *conf, struct store **ret_store, char *err, size_t err_len);
-
-/*
- * Removes missing disks from a stopped store, for good (--forget): data that only these disks had is lost,
- * and the disks are refused if they return. All other disks must be present. Blocking. said contains the
- * actions, or the reason of the failure. Returns 0 or -errno.
- */
-int store_forget(const struct store_conf *conf, char *said, size_t said_len);
 
 enum fsck_mode {
 	FSCK_LOOK,    /* reads all data, and changes nothing */

@@ -1112,7 +1112,7 @@ upgrade_main(int nr)
 		.ops = &extent_ops, .disks.disk = &dc, .disks.nr = 1, .disks.lock_wait_ns = 3600 * NS_PER_S
 	};
 
-	open_result = store_upgrade(&conf, open_error, sizeof open_error);
+	open_result = store_task(&conf, TASK_UPGRADE, open_error, sizeof open_error);
 }
 
 /* True: it was not cut. */

@@ -1373,7 +1373,7 @@ forget_main(int nr)
 	conf.disks.accept_missing_nr = 0;
 	conf.disks.forget = (const uint8_t(*)[UUID_BYTES])given_up;
 	conf.disks.forget_nr = 1;
-	start_result = store_forget(&conf, start_error, sizeof start_error);
+	start_result = store_task(&conf, TASK_FORGET, start_error, sizeof start_error);
 }
 
 static bool

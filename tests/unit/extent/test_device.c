@@ -191,7 +191,7 @@ test_upgraded(void **state)
 	}
 	assert_int_equal(store_start(&conf, &(struct store *){ NULL }, err, sizeof err), -EINVAL);
 	assert_non_null(strstr(err, "gantryd --upgrade"));
-	assert_int_equal(store_upgrade(&conf, err, sizeof err), 0);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, err, sizeof err), 0);
 	for (int i = 0; i < 2; i++) {
 		read_sb(off[i], &one);
 		assert_true(one.version == FMT_VERSION);

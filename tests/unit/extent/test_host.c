@@ -568,7 +568,7 @@ test_upgrade(void **state)
 	/* Nor has an old store the file. */
 	block_path(path);
 	assert_int_equal(unlink(path), 0);
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), 0);
 	assert_true(supers_written > 0 && in_step.beat > 0 && !in_step.closed);
 	assert_int_equal(block_read(&after), 0);
 	assert_true(after.closed && memcmp(after.instance, in_step.instance, 16) == 0);
@@ -579,14 +579,14 @@ test_upgrade(void **state)
 	block_write(&after);
 	looks = supers_written = 0;
 	take_at = 3; /* at opening, for the wait, for the claim */
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), -EBUSY);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), -EBUSY);
 	assert_non_null(strstr(said, "in use by host 'elsewhere'"));
 	assert_int_equal(supers_written, 0);
 	assert_int_equal(block_read(&after), 0);
 	assert_int_equal(after.beat, theirs.beat);
 	their_close();
 	take_at = 0;
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), 0);
 	assert_int_equal(start_waits(NULL), 0);
 }
 

@@ -110,11 +110,11 @@ test_refused(void **state)
 		assert_non_null(strstr(said, "gantryd --upgrade"));
 	}
 	assert_true(sum_of_store() == sum);
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), 0);
 	snprintf(want, sizeof want, "was of format %u, is of format %u now", OLD_VERSION, FMT_VERSION);
 	assert_non_null(strstr(said, want));
 	sum = sum_of_store();
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), 0);
 	assert_non_null(strstr(said, "is of format 3 already"));
 	assert_true(sum_of_store() == sum);
 	is_whole();
@@ -137,7 +137,7 @@ test_other_version(void **state)
 		assert_true(store_start(&conf, &st, err, sizeof err) < 0);
 		st = NULL;
 		assert_non_null(strstr(err, want));
-		assert_true(store_upgrade(&conf, said, sizeof said) < 0);
+		assert_true(store_task(&conf, TASK_UPGRADE, said, sizeof said) < 0);
 		assert_non_null(strstr(said, want));
 		assert_true(store_fsck(&conf, false, say, NULL) < 0);
 		assert_true(store_fsck(&conf, true, say, NULL) < 0);
@@ -154,7 +154,7 @@ test_places(void **state)
 	char path[256];
 
 	make_old(OLD_VERSION);
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), 0);
 	for (int i = 0; i < 2; i++) {
 		path_of(path, super_file[i]);
 		assert_int_equal(unlink(path), 0);
@@ -184,7 +184,7 @@ test_cut_short(void **state)
 		make_old(OLD_VERSION);
 		write_nr = 0;
 		fail_at = n;
-		r = store_upgrade(&conf, said, sizeof said);
+		r = store_task(&conf, TASK_UPGRADE, said, sizeof said);
 		fail_at = -1;
 		if (r == 0)
 			break;
@@ -196,7 +196,7 @@ test_cut_short(void **state)
 		assert_int_equal(store_start(&conf, &st, err, sizeof err), -EINVAL);
 		assert_non_null(strstr(err, "gantryd --upgrade"));
 		st = NULL;
-		assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+		assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), 0);
 		is_whole();
 	}
 	/* The host block, two superblocks. */
@@ -210,7 +210,7 @@ test_in_use(void **state)
 {
 	open_store();
 	conf.disks.lock_wait_ns = 0;
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), -EBUSY);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), -EBUSY);
 	assert_non_null(strstr(said, "locked"));
 }
 

@@ -249,10 +249,10 @@ test_upgrade(void **state)
 	fake_rados_turn_helpers();
 	assert_int_equal(set_attrs(), -EOPNOTSUPP);
 	assert_int_equal(version_of_pools(), OLD);
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), 0);
 	assert_said("format version 3 now, which was 2");
 	assert_int_equal(version_of_pools(), STORE_FORMAT_VERSION);
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), 0);
 	assert_said("format version 3 already");
 	assert_int_equal(set_attrs(), -EOPNOTSUPP);
 	fake_rados_turn_helpers();
@@ -284,19 +284,19 @@ test_other_gateways(void **state)
 	make(OLD);
 	gateway_encode(bytes, &row);
 	set_row("gantry", "i0000000099", bytes, sizeof bytes);
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), -EBUSY);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), -EBUSY);
 	assert_said("gateway 99 on oldhost");
 	assert_int_equal(version_of_pools(), OLD);
 	row.version = STORE_FORMAT_VERSION;
 	gateway_encode(bytes, &row);
 	set_row("gantry", "i0000000099", bytes, sizeof bytes);
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), 0);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), 0);
 	stop();
 	set_version_of_pools(STORE_FORMAT_VERSION + 1);
 	assert_int_equal(start(), -EINVAL);
 	assert_said("format version 4, and this gantryd knows 3");
 	assert_null(strchr(said, '\n'));
-	assert_int_equal(store_upgrade(&conf, said, sizeof said), -EINVAL);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), -EINVAL);
 }
 
 int

@@ -523,7 +523,7 @@ test_tables_differ(void **state)
 	down();
 	write_table(2, 4, false);
 	must_refuse(-ENOTRECOVERABLE, "their tables of disks have one version and differ");
-	assert_int_equal(store_look(&conf, err, sizeof err), -ENOTRECOVERABLE);
+	assert_int_equal(store_task(&conf, TASK_LOOK, err, sizeof err), -ENOTRECOVERABLE);
 	assert_non_null(strstr(err, paths[2]));
 	assert_non_null(strstr(err, named(2)));
 	assert_non_null(strstr(err, "take that disk off store.disks"));
@@ -591,21 +591,21 @@ test_majority(void **state)
 	must_refuse(-EINVAL, "only 1 of 3 disks are there");
 	conf.disks.forget = (const uint8_t(*)[UUID_BYTES]) & accepted[1];
 	conf.disks.forget_nr = 1;
-	assert_int_equal(store_forget(&conf, err, sizeof err), -EINVAL);
+	assert_int_equal(store_task(&conf, TASK_FORGET, err, sizeof err), -EINVAL);
 	must_say(named(2));
-	assert_int_equal(store_look(&conf, err, sizeof err), -EINVAL);
+	assert_int_equal(store_task(&conf, TASK_LOOK, err, sizeof err), -EINVAL);
 	must_say(named(2));
 	conf.disks.forget_nr = 2;
-	assert_int_equal(store_look(&conf, err, sizeof err), 0);
+	assert_int_equal(store_task(&conf, TASK_LOOK, err, sizeof err), 0);
 	for (int i = 1; i < 3; i++) {
 		snprintf(text, sizeof text,
 			 "%s, of a store of 3 disks (no path of store.disks is left for it): has %d of 4096",
 			 named(i), table_count(t, i));
 		must_say(text);
 	}
-	assert_int_equal(store_forget(&conf, err, sizeof err), 0);
+	assert_int_equal(store_task(&conf, TASK_FORGET, err, sizeof err), 0);
 	assert_string_equal(err, "given up: 2 disks; the store has 1 now");
-	assert_int_equal(store_forget(&conf, err, sizeof err), -EINVAL);
+	assert_int_equal(store_task(&conf, TASK_FORGET, err, sizeof err), -EINVAL);
 	must_say("does not belong to this store");
 	conf.disks.forget_nr = 0;
 	up();

@@ -739,7 +739,7 @@ give_up(int disk)
 	memcpy(accepted[0], mem_disk_uuid(paths[disk]), UUID_BYTES);
 	conf.disks.forget = (const uint8_t(*)[UUID_BYTES])accepted;
 	conf.disks.forget_nr = 1;
-	if (store_forget(&conf, err, sizeof err) < 0)
+	if (store_task(&conf, TASK_FORGET, err, sizeof err) < 0)
 		fail_msg("%s", err);
 	conf.disks.forget_nr = 0;
 }

@@ -428,7 +428,7 @@ give_up(int disk, const char *want)
 	memcpy(accepted[0], mem_disk_uuid(paths[disk]), UUID_BYTES);
 	conf.disks.forget = (const uint8_t(*)[UUID_BYTES])accepted;
 	conf.disks.forget_nr = 1;
-	assert_int_equal(store_forget(&conf, err, sizeof err), 0);
+	assert_int_equal(store_task(&conf, TASK_FORGET, err, sizeof err), 0);
 	assert_string_equal(err, want);
 	conf.disks.forget_nr = 0;
 }

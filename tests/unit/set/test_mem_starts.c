@@ -263,7 +263,7 @@ test_forget(void **state)
 	memcpy(accepted[0], mem_disk_uuid(paths[2]), UUID_BYTES);
 	conf.disks.forget = (const uint8_t(*)[UUID_BYTES])accepted;
 	conf.disks.forget_nr = 1;
-	assert_int_equal(store_forget(&conf, said, sizeof said), 0);
+	assert_int_equal(store_task(&conf, TASK_FORGET, said, sizeof said), 0);
 	conf = all;
 	assert_true(start() < 0);
 	conf.disks.nr = 2;

@@ -553,10 +553,10 @@ test_copies_one_disk(void **state)
 	end();
 	conf = set_conf(disks, 1, 1);
 	conf.default_copies = 2;
-	assert_int_equal(store_check(&conf, err, sizeof err), -EINVAL);
+	assert_int_equal(store_task(&conf, TASK_CHECK_CONF, err, sizeof err), -EINVAL);
 	assert_non_null(strstr(err, "one disk is configured"));
 	conf.default_copies = 1;
-	assert_int_equal(store_check(&conf, err, sizeof err), 0);
+	assert_int_equal(store_task(&conf, TASK_CHECK_CONF, err, sizeof err), 0);
 }
 
 /* What a bucket gets whose maker does not say. */
@@ -802,12 +802,13 @@ each_engine(struct store_conf *conf)
 	assert_int_equal(store_fsck(conf, FSCK_LOOK, say, NULL), -ENOTRECOVERABLE);
 	refuses_last = false;
 	/* one has one format; then each says what it did, up to the first that fails */
-	assert_int_equal(store_upgrade(&(struct store_conf){ .ops = &mem_store_ops }, err, sizeof err), 0);
+	assert_int_equal(
+		store_task(&(struct store_conf){ .ops = &mem_store_ops }, TASK_UPGRADE, err, sizeof err), 0);
 	assert_string_equal(err, "a store on mem has one format");
 	odd.task = odd_task;
-	assert_int_equal(store_upgrade(conf, err, sizeof err), -EIO);
+	assert_int_equal(store_task(conf, TASK_UPGRADE, err, sizeof err), -EIO);
 	assert_string_equal(err, "memory-0: upgraded\nmemory-1: upgraded\nmemory-2: upgraded");
-	assert_int_equal(store_upgrade(conf, err, 20), -EIO);
+	assert_int_equal(store_task(conf, TASK_UPGRADE, err, 20), -EIO);
 	assert_string_equal(err, "memory-0: upgraded\n");
 }
 
@@ -825,7 +826,7 @@ refusals(struct store_conf *conf)
 	assert_string_equal(err, "3 disks are configured; a store may have 2");
 	assert_int_equal(store_format(conf, true, err, sizeof err), -EINVAL);
 	assert_string_equal(err, "3 disks are configured; a store may have 2");
-	assert_int_equal(store_upgrade(conf, err, sizeof err), -EINVAL);
+	assert_int_equal(store_task(conf, TASK_UPGRADE, err, sizeof err), -EINVAL);
 	assert_string_equal(err, "3 disks are configured; a store may have 2");
 	said[0] = 0;
 	assert_int_equal(store_fsck(conf, FSCK_LOOK, say, NULL), -EINVAL);

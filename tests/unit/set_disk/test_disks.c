@@ -106,9 +106,9 @@ test_fsck(void **state)
 	must_say(said, ", of a store of 3 disks, is missing");
 	snprintf(text, sizeof text, "%s: 1 objects", dir[2]);
 	must_say(said, text);
-	assert_int_equal(store_look(&conf, err, sizeof err), -EINVAL);
+	assert_int_equal(store_task(&conf, TASK_LOOK, err, sizeof err), -EINVAL);
 	conf.disks.accept_missing_nr = DISKS;
-	assert_int_equal(store_look(&conf, err, sizeof err), 0);
+	assert_int_equal(store_task(&conf, TASK_LOOK, err, sizeof err), 0);
 	end();
 }
 
