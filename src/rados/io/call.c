@@ -253,7 +253,7 @@ struct removal {
 	struct call call;
 	struct rid id;
 	uint32_t next, left; /* the next to be sent; those not gone */
-	bool end_id;
+	bool is_map, end_id;
 };
 
 static void on_removed(struct call *c);
@@ -264,7 +264,10 @@ remove_next(struct rport *p, struct removal *r)
 	rados_write_op_t op = rados_create_write_op();
 
 	rados_write_op_remove(op);
-	call_write(p, &r->call, POOL_DATA, data_name(r->id, r->next++).text, op, 0, on_removed);
+	if (r->is_map)
+		call_write(p, &r->call, POOL_META, map_name(r->id).text, op, 0, on_removed);
+	else
+		call_write(p, &r->call, POOL_DATA, data_name(r->id, r->next++).text, op, 0, on_removed);
 }
 
 static void
@@ -299,5 +302,17 @@ data_remove(struct rport *p, struct rid id, uint64_t size_bytes, bool end_id)
 	*r = (struct removal){ .id = id,
 			       .left = (uint32_t)((size_bytes + each - 1) / each),
 			       .end_id = end_id };
+	remove_next(p, r);
+}
+
+void
+map_remove(struct rport *p, struct rid id)
+{
+	struct removal *r = malloc(sizeof *r);
+
+	/* Without memory it stays, and the id with it. */
+	if (!r)
+		return;
+	*r = (struct removal){ .id = id, .left = 1, .is_map = true, .end_id = true };
 	remove_next(p, r);
 }

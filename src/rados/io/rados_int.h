@@ -342,6 +342,8 @@ void call_write(struct rport *p, struct call *c, enum pool pool, const char *nam
 bool call_cancel(struct call *c);
 /* Removes an object, whoever waits for it or not.  The id is over when nr of its objects are gone. */
 void data_remove(struct rport *p, struct rid id, uint64_t size_bytes, bool end_id);
+/* Removes the map of an id likewise; then the id is over. */
+void map_remove(struct rport *p, struct rid id);
 /* Translates what RADOS said to what store.h says. */
 int result_of(int r);
 

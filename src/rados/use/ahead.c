@@ -17,6 +17,7 @@
 
 #include "base/check.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define TRAILER_MAX 4096
@@ -170,7 +171,6 @@ ahead_begin(struct txn *t, uint64_t want)
 	a->is_back = a->is_dropped = false;
 	a->back = NULL;
 	data_read_init(&a->dr, st, named.data, named.size_bytes, named.has_trailers, 0, len);
-	data_read_join(&a->dr);
 	data_read_send(p, &a->dr, a->buf ? a->buf->mem : a->bytes, a->trailer, on_ahead);
 	return a;
 }
@@ -206,18 +206,6 @@ ahead_drop(struct ahead *a)
 	call_cancel(&a->dr.call);
 }
 
-bool
-ahead_fits(const struct ahead *a, const struct buf *buf, uint64_t off, uint32_t len)
-{
-	return off == 0 && len == a->dr.len && (!a->buf || a->buf->cls == buf->cls);
-}
-
-bool
-ahead_is_back(const struct ahead *a)
-{
-	return a->is_back;
-}
-
 void
 ahead_await(struct ahead *a, void (*back)(void *cookie), void *cookie)
 {
@@ -226,12 +214,20 @@ ahead_await(struct ahead *a, void (*back)(void *cookie), void *cookie)
 	a->cookie = cookie;
 }
 
-bool
-ahead_take(struct ahead *a, struct buf *buf, const uint8_t *crcs, struct buf **ret_instead)
+int
+ahead_take(struct ahead *a, struct buf *buf, uint64_t off, uint32_t len, const uint8_t *crcs,
+	   struct buf **ret_instead)
 {
-	bool ok = data_read_check(&a->dr, crcs) == 0;
+	bool ok;
 
-	check(a->is_back && !a->is_dropped);
+	if (off != 0 || len != a->dr.len || (a->buf && a->buf->cls != buf->cls)) {
+		ahead_drop(a);
+		return 0;
+	}
+	if (!a->is_back)
+		return -EINPROGRESS;
+	ok = data_read_check(&a->dr, crcs) == 0;
+	check(!a->is_dropped);
 	if (ok && a->buf)
 		*ret_instead = a->buf;
 	else if (ok)

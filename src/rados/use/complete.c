@@ -28,28 +28,25 @@ struct close_op {
 	struct bytes list;          /* the parts, encoded */
 	bool has_map;
 	bool is_map_left;     /* the map is written, and no record names it */
-	struct call call;     /* write or removal of the map */
+	struct call call;     /* write of the map */
 	struct map_read done; /* of the object that this upload became */
 	struct bytes there;   /* the record of the object that this upload became, and decoded */
 	struct record object;
 	int said; /* the result, after the upload is open again */
 };
 
-static void remove_map(struct close_op *co, int result);
-
 static void
 close_end(struct close_op *co, int result)
 {
-	/* After a takeover the other gateway removes the map. */
-	if (co->is_map_left && result != -ESHUTDOWN) {
-		remove_map(co, result);
-		return;
-	}
 	found_free(&co->found);
 	free(co->list.p);
 	free(co->done.list.p);
 	free(co->there.p);
-	gateway_id_over(co->txn.port->st, co->act);
+	/* After a takeover the other gateway removes the map. */
+	if (co->is_map_left && result != -ESHUTDOWN)
+		map_remove(co->txn.port, co->act);
+	else
+		gateway_id_over(co->txn.port->st, co->act);
 	txn_op_end(&co->txn, result);
 }
 
@@ -182,27 +179,6 @@ on_map_written(struct call *c)
 		give_up(co, result_of(c->result));
 	else
 		txn_again(&co->txn, decide_last, on_last);
-}
-
-static void
-on_map_removed(struct call *c)
-{
-	struct close_op *co = container_of(c, struct close_op, call);
-
-	close_end(co, co->said);
-}
-
-/* Removes the map of a completion that has failed, and ends the operation. */
-static void
-remove_map(struct close_op *co, int result)
-{
-	rados_write_op_t op = rados_create_write_op();
-
-	check(co->has_map && co->is_map_left);
-	co->is_map_left = false;
-	co->said = result;
-	rados_write_op_remove(op);
-	call_write(co->txn.port, &co->call, POOL_META, map_name(co->act).text, op, 0, on_map_removed);
 }
 
 static void

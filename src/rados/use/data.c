@@ -44,16 +44,11 @@ data_read_init(struct data_read *dr, const struct rstore *st, struct rid id, uin
 	rest = size_bytes - (uint64_t)dr->n * each;
 	dr->data_bytes = rest < each ? (uint32_t)rest : each;
 	dr->has_trailer = has_trailer;
-	dr->along = 0;
+	dr->along = has_trailer && dr->len == len && dr->off + len == dr->data_bytes
+			    ? trailer_bytes(dr->data_bytes)
+			    : 0;
 	dr->got = dr->trailer_got = 0;
 	dr->rv = dr->trailer_rv = 0;
-}
-
-void
-data_read_join(struct data_read *dr)
-{
-	if (dr->has_trailer && dr->off + dr->len == dr->data_bytes)
-		dr->along = trailer_bytes(dr->data_bytes);
 }
 
 void

@@ -357,7 +357,7 @@ on_ahead_back(void *cookie)
 
 	check(rd && a && r->o->reads > 0);
 	r->ahead = NULL;
-	if (!ahead_take(a, r->buf, r->crcs, &rd->instead)) {
+	if (ahead_take(a, r->buf, 0, r->len, r->crcs, &rd->instead) == 0) {
 		send_reads(r);
 		return;
 	}
@@ -385,6 +385,7 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 	struct record x;
 	struct rread *r;
 	uint64_t rel;
+	int got;
 
 	rd->op.port = sp;
 	if (off >= o->rec.size_bytes)
@@ -398,19 +399,14 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 		rd->op.result = (int)len;
 		return 1;
 	}
-	/* The bytes that were read during the look are others, or do not fit into the buffer. */
 	o->ahead = NULL;
-	if (a && !ahead_fits(a, buf, off, len)) {
-		ahead_drop(a);
-		a = NULL;
+	got = a ? ahead_take(a, buf, off, len, x.crcs, &rd->instead) : 0;
+	if (got > 0) {
+		rd->op.result = (int)len;
+		return 1;
 	}
-	if (a && ahead_is_back(a)) {
-		if (ahead_take(a, buf, x.crcs, &rd->instead)) {
-			rd->op.result = (int)len;
-			return 1;
-		}
+	if (got == 0)
 		a = NULL;
-	}
 	r = calloc(1, sizeof *r + READ_CALLS * (size_t)trailer_bytes(each));
 	if (!r) {
 		ahead_drop(a);
@@ -426,11 +422,9 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 
 		check(nr < READ_CALLS);
 		r->call[nr].r = r;
+		/* One read of data and trailer is cheaper for an OSD than two; the buffer has room for a trailer. */
 		data_read_init(dr, p->st, x.data, x.size_bytes, !x.crc_nr, rel + at, len - at);
 		at += dr->len;
-		/* One read of data and trailer is cheaper for an OSD than two; the buffer has room for a trailer. */
-		if (at == len)
-			data_read_join(dr);
 	}
 	memcpy(rd->priv, &r, sizeof(struct rread *));
 	o->reads++;

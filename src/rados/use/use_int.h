@@ -81,11 +81,10 @@ struct data_read {
 	int rv, trailer_rv;
 };
 
-/* Prepares a read of up to len bytes from the data object that has the byte `from` of the data. */
+/* Prepares a read of up to len bytes from the data object that has the byte `from` of the data. If all of them are in this data
+ * object, and its trailer follows them, the trailer is read together with the data, into the memory after them. */
 void data_read_init(struct data_read *dr, const struct rstore *st, struct rid id, uint64_t size_bytes,
 		    bool has_trailer, uint64_t from, uint32_t len);
-/* Reads the trailer together with the data, if the trailer follows; the memory has room for the trailer. */
-void data_read_join(struct data_read *dr);
 /* Sends a read. trailer: memory of trailer_bytes(), used if the trailer is not read together with the data. */
 void data_read_send(struct rport *p, struct data_read *dr, char *to, uint8_t *trailer,
 		    void (*back)(struct call *c));
@@ -121,14 +120,13 @@ struct ahead *ahead_begin(struct txn *t, uint64_t want);
 struct ahead *ahead_judge(struct ahead *a, const struct txn *t, const struct record *rec);
 /* Ends a read, also before its answer. a may be NULL. */
 void ahead_drop(struct ahead *a);
-/* Returns true if the read has exactly these bytes, in a buffer that can replace buf. */
-bool ahead_fits(const struct ahead *a, const struct buf *buf, uint64_t off, uint32_t len);
-bool ahead_is_back(const struct ahead *a);
 /* Makes back() run after the answer, which has not come. */
 void ahead_await(struct ahead *a, void (*back)(void *cookie), void *cookie);
-/* Ends a read whose answer has come, for a read into buf. Returns true if the bytes are in buf, or in *ret_instead, which
- * replaces buf; false: the bytes are missing, or do not fit the CRCs. */
-bool ahead_take(struct ahead *a, struct buf *buf, const uint8_t *crcs, struct buf **ret_instead);
+/* Ends a read, for a read of len bytes at off into buf. Returns 1 if the bytes are in buf, or in *ret_instead, which replaces
+ * buf; 0: the bytes are others, are missing, do not fit the CRCs, or do not fit into buf; -EINPROGRESS: the answer has not
+ * come, and the read goes on. */
+int ahead_take(struct ahead *a, struct buf *buf, uint64_t off, uint32_t len, const uint8_t *crcs,
+	       struct buf **ret_instead);
 /* Frees the buffers of a port, after its last read. */
 void ahead_end(struct rport *p);
 
