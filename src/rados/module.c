@@ -79,16 +79,6 @@ disconnect(struct client *c)
 	*c = (struct client){ 0 };
 }
 
-/* librados takes words from the environment when it connects, which are meant for Ceph's own commands. */
-static void
-ignore_arguments(void)
-{
-	if (!getenv("CEPH_ARGS"))
-		return;
-	log_warn("CEPH_ARGS of the environment is ignored");
-	unsetenv("CEPH_ARGS");
-}
-
 static int
 connect_to(struct client *c, const struct store_rados_conf *rc, char *err, size_t err_len)
 {
@@ -250,7 +240,7 @@ start_helpers(struct rstore *st)
 {
 	int e = usage_start(st);
 
-	sweep_everything_later(st);
+	atomic_store(&st->gw.sweep_all, true);
 	if (e == 0)
 		e = periodic_start(&st->gw.cleaner, "store-cleaner", HELPERS_NS, clean_up, st);
 	if (e == 0)
@@ -270,7 +260,10 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 
 	if (!st)
 		return refuse(err, err_len, -ENOMEM, "no memory");
-	ignore_arguments();
+	/* librados takes words from the environment when it connects, which are meant for Ceph's own commands. */
+	if (getenv("CEPH_ARGS"))
+		log_warn("CEPH_ARGS of the environment is ignored");
+	unsetenv("CEPH_ARGS");
 	st->base.ops = &rados_store_ops;
 	st->base.unit_nr = POOL_NR;
 	st->ports_max = conf->ports_max;

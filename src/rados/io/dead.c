@@ -61,21 +61,16 @@ on_record(void *cookie, const char *key, size_t key_len, const char *val, size_t
 }
 
 static int
-each_of(struct naming *n, const char *prefix, row_fn row)
-{
-	return each_row(n->st, n->shard, prefix, row, n);
-}
-
-static int
 on_upload(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
+	const struct naming *n = cookie;
 	char prefix[OMAP_KEY_MAX];
 	struct upload u;
 
 	if (upload_decode(val, val_len, &u) < 0)
 		return -EBADMSG;
 	key_part(prefix, u.id, 0);
-	return each_of(cookie, prefix, on_record);
+	return each_row(n->st, n->shard, prefix, on_record, cookie);
 }
 
 /* 1: the id is named; 0: it is not; -errno. */
@@ -91,14 +86,14 @@ is_named(struct rstore *st, const char *shard, const struct owner *o, struct rid
 
 	/* Others go on: what names it goes from a part to the object's record, and from there to garbage, and is met on its way. */
 	key_upload(prefix, key, key_len, NULL);
-	e = each_of(&n, prefix, on_upload);
+	e = each_row(st, shard, prefix, on_upload, &n);
 	fault_point("dead.parts_read");
 	/* Records of longer keys begin like this, too: they are looked at for nothing. */
 	if (e == 0) {
 		key_object(prefix, key, key_len);
-		e = each_of(&n, prefix, on_record);
+		e = each_row(st, shard, prefix, on_record, &n);
 	}
-	return e == 0 ? each_of(&n, "g", on_record) : e;
+	return e == 0 ? each_row(st, shard, "g", on_record, &n) : e;
 }
 
 /* ---- its shard ---- */
@@ -266,14 +261,6 @@ on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t
 	return e;
 }
 
-static int
-clean_buckets(struct rstore *st, uint32_t instance)
-{
-	struct undone u = { st, instance };
-
-	return each_row(st, OBJECT_BUCKETS, "b", on_bucket, &u);
-}
-
 /* ---- all of it ---- */
 
 /* 0; -ENOENT: one of an earlier version told of one address only; or -errno. */
@@ -367,6 +354,7 @@ block(struct rstore *st, const struct peer *p)
 static int
 clean_up_dead(struct rstore *st, const struct peer *p)
 {
+	struct undone u = { st, p->instance };
 	int e = block(st, p);
 
 	fault_point("dead.blocked");
@@ -374,11 +362,11 @@ clean_up_dead(struct rstore *st, const struct peer *p)
 		e = clean_ids(st, p);
 	fault_point("dead.ids_cleaned");
 	if (e >= 0)
-		e = clean_buckets(st, p->instance);
+		e = each_row(st, OBJECT_BUCKETS, "b", on_bucket, &u);
 	if (e < 0)
 		log_warn("not all could be cleaned up after gateway %u yet: %s", p->instance, strerror(-e));
 	/* Garbage that it had made and not removed. */
-	sweep_everything_later(st);
+	atomic_store(&st->gw.sweep_all, true);
 	return e < 0 ? e : 0;
 }
 

@@ -70,8 +70,6 @@ void format_look(struct rstore *st);
 
 /* Removes what was garbage EPOCHS_KEPT epochs ago. */
 void sweep(struct rstore *st);
-/* Looks through all shards at the next sweep, for what earlier gateways left. */
-void sweep_everything_later(struct rstore *st);
 /* Removes the data objects of an id, however many there are. Returns 0 or -errno. */
 int remove_data(struct rstore *st, struct rid id);
 

@@ -153,7 +153,7 @@ struct gateway {
 	struct periodic beat, cleaner, watcher;
 	bool is_entered;
 	pthread_mutex_t lock;   /* of what follows */
-	_Atomic bool sweep_all; /* every shard, at the next sweep */
+	_Atomic bool sweep_all; /* the next sweep looks through all shards, for what earlier gateways left */
 	struct list dirty;      /* struct rshard: garbage was made there */
 	bool is_sweeping;       /* garbage is being removed of shards that are not in dirty meanwhile */
 	struct peer *peers;     /* all gateways, by their rows; under the lock */
@@ -586,7 +586,7 @@ void usage_release(struct txn *t);
  * back what its changes held. */
 void usage_commit(struct rshard *s, const struct quota_change *sum, const uint8_t row[COUNTER_BYTES],
 		  struct txn *riders);
-/* Notes this gateway's row as it was read, under the shard's lock. */
+/* Notes this gateway's row as it was read. */
 void usage_take_own(struct rshard *s, const uint8_t *val, size_t len);
 /* Removes the row of a gateway that is no more from the table of buckets.  A helper's thread. */
 void usage_forget(struct rstore *st, uint32_t instance);

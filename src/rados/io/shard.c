@@ -776,14 +776,6 @@ read_own(struct batch *b, void (*back)(struct call *c))
 
 static void settle(struct batch *b, int result);
 
-static void
-take_own(struct batch *b)
-{
-	pthread_mutex_lock(&b->shard->lock);
-	usage_take_own(b->shard, b->read.val, b->read.len);
-	pthread_mutex_unlock(&b->shard->lock);
-}
-
 static void on_own(struct call *c);
 
 static void
@@ -822,7 +814,7 @@ on_own(struct call *c)
 	if (e < 0) {
 		settle(b, e);
 	} else if (e > 0) {
-		take_own(b);
+		usage_take_own(b->shard, b->read.val, b->read.len);
 		ship_now(b);
 	} else {
 		make_row(b);
@@ -1023,7 +1015,7 @@ on_fate(struct call *c)
 
 		e = is_damaged ? -ESHUTDOWN : row.last == b->number ? 0 : -ECANCELED;
 		if (e < 0)
-			take_own(b);
+			usage_take_own(b->shard, b->read.val, b->read.len);
 	}
 	switch (e) {
 	case 0:

@@ -274,12 +274,6 @@ mark_bucket(void *cookie, const char *key, size_t key_len, const char *val, size
 	return 0;
 }
 
-void
-sweep_everything_later(struct rstore *st)
-{
-	atomic_store(&st->gw.sweep_all, true);
-}
-
 static struct rshard *
 take_dirty(struct gateway *gw)
 {
@@ -307,7 +301,7 @@ sweep(struct rstore *st)
 
 		gateway_dirty(st, &st->buckets);
 		if (e < 0)
-			sweep_everything_later(st);
+			atomic_store(&gw->sweep_all, true);
 	}
 	while (!atomic_load(&gw->cleaner.stop) && (s = take_dirty(gw))) {
 		bool is_left;

@@ -40,6 +40,14 @@ row_of(const struct rbucket *rb)
 	return row && quota_version(row, 0) == rb->serial ? row : NULL;
 }
 
+/* Locks the book, and returns the same row. */
+static struct quota_row *
+lock_row(const struct rbucket *rb)
+{
+	quota_lock(rb->store->book);
+	return row_of(rb);
+}
+
 void
 usage_enter(struct rbucket *rb)
 {
@@ -55,14 +63,11 @@ usage_enter(struct rbucket *rb)
 void
 usage_leave(struct rbucket *rb)
 {
-	struct quota_book *book = rb->store->book;
-	struct quota_row *row;
+	struct quota_row *row = lock_row(rb);
 
-	quota_lock(book);
-	row = row_of(rb);
 	if (row)
-		quota_gone(book, 0, row);
-	quota_unlock(book);
+		quota_gone(rb->store->book, 0, row);
+	quota_unlock(rb->store->book);
 }
 
 void
@@ -73,9 +78,8 @@ usage_bound(struct rstore *st, const char *name, size_t len, const struct store_
 
 	if (!rb)
 		return; /* the next reading finds it */
-	quota_lock(st->book);
+	row = lock_row(rb);
 	atomic_store(&rb->bounded, atomic_load(&st->usage_turn));
-	row = row_of(rb);
 	if (row)
 		quota_bound(st->book, row, max);
 	quota_unlock(st->book);
@@ -118,8 +122,7 @@ usage_judge(struct txn *t)
 
 	if (t->is_held || !t->rb || !quota_is_any(&t->delta) || !quota_is_active(book))
 		return 0;
-	quota_lock(book);
-	row = row_of(t->rb);
+	row = lock_row(t->rb);
 	if (row)
 		e = quota_judge(book, 0, row, &t->delta, true);
 	check(e <= 0);
@@ -149,8 +152,7 @@ usage_release(struct txn *t)
 
 	if (!t->is_held)
 		return;
-	quota_lock(book);
-	let_go(book, row_of(t->rb), t);
+	let_go(book, lock_row(t->rb), t);
 	quota_unlock(book);
 }
 
@@ -164,8 +166,7 @@ book_shard(struct rshard *s, struct txn *done)
 
 	if (!book)
 		return;
-	quota_lock(book);
-	row = row_of(s->bucket);
+	row = lock_row(s->bucket);
 	if (row) {
 		quota_add(&more, &s->own);
 		quota_add(&more, &s->others);
@@ -204,11 +205,13 @@ usage_take_own(struct rshard *s, const uint8_t *val, size_t len)
 
 	if (counter_decode(val, len, &own) < 0)
 		say_damaged(s);
+	pthread_mutex_lock(&s->lock);
 	s->own = own.sum;
 	s->own_len = len;
 	memcpy(s->own_row, val, len <= sizeof s->own_row ? len : 0);
 	s->is_own_unsure = false;
 	book_shard(s, NULL);
+	pthread_mutex_unlock(&s->lock);
 }
 
 /* ---- reading what others count ---- */
@@ -448,10 +451,8 @@ static void
 take_bound(struct table *t, struct rbucket *rb, const struct bound *b)
 {
 	static const struct store_use unbounded = { STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED };
-	struct quota_row *row;
+	struct quota_row *row = lock_row(rb);
 
-	quota_lock(t->st->book);
-	row = row_of(rb);
 	/* What this gateway has set since the reading began counts more. */
 	if (row && atomic_load(&rb->bounded) < t->turn)
 		quota_bound(t->st->book, row, b ? &b->max : &unbounded);
