@@ -25,7 +25,7 @@ export -f gantryd
 export BUILD T
 # In a namespace with one more mount or node.
 elsewhere() { unshare -m bash -c "$@"; }
-sums() { find "$T/disk0" -type f -exec sha256sum {} + | sort; }
+sums() { find "$T/disk0" -type f -exec cksum {} + | sort; }
 
 start_daemon
 bytes pattern:1 100000 >"$T/body"

@@ -17,7 +17,7 @@ configure() { # paths
 # All bytes of superblocks, host blocks and logs; of the rest, which takes long to read, when it was last written.
 sums() {
 	find "$T"/disk? "$T"/other "$T/image" -type f -printf '%p %s %T@\n' 2>/dev/null | sort
-	find "$T"/disk? "$T"/other -type f ! -name 'seg-*' -exec md5sum {} + 2>/dev/null | sort
+	find "$T"/disk? "$T"/other -type f ! -name 'seg-*' -exec cksum {} + 2>/dev/null | sort
 }
 # refused WORDS [CODE [COMMAND...]]: by a start and by --check-config (ACTS), run by that command
 ACTS=('' --check-config)

@@ -5,7 +5,7 @@
 # be registered, staged; over HTTP.
 # shellcheck source=tests/system/lib.sh
 . "$(dirname "$0")/lib.sh"
-/usr/bin/python3 -c 'import numpy' 2>/dev/null || fail "no python3-numpy: scripts/deps test"
+/usr/bin/python3 -c 'import importlib.util as u, sys; sys.exit(not u.find_spec("numpy"))' || fail "no python3-numpy: scripts/deps test"
 unset "${!AWS_@}"
 export PYTHONPATH=$ROOT/python PYTHONDONTWRITEBYTECODE=1 GANTRY_LIBRARY=$BUILD/libgantry.so.0 PYTHONWARNINGS=error
 /usr/bin/python3 "$ROOT/tests/system/python_layout.py" >"$T/out" 2>&1 || fail "python_layout.py: $(<"$T/out")"
