@@ -6,7 +6,7 @@ NICS=2
 RDMA='{ devices: [mlx5_0], allow_special: [loopback, self], channels: 16, traffic_class: 104, linger: 1s }'
 MORE='limits: { s3_progress: 60s, s3_total: 60s, scality_total: 60s }'
 OWN_NET=${OWN_NET:-1}
-BUFFERS=48MiB HTTP_BUFFERS=8MiB
+BUFFERS=48MiB
 . "$(dirname "$0")/lib.sh"
 start_daemon
 reload() { # SED-SCRIPT: the file, changed

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Settings for speed, each of which shows: four ways to each client, more READs at once than usual, relaxed ordering, doorbells of a
 # core's own, which a driver may not have.
-BUFFERS=48MiB HTTP_BUFFERS=8MiB
+BUFFERS=48MiB
 . "$(dirname "$0")/lib.sh"
 CORES=4
 export SOFTNIC_DC_RD_ATOMIC=48

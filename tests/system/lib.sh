@@ -19,7 +19,7 @@
 #   RDMA='{ allow_special: [loopback, self] }'    the rdma section
 #   LISTEN=$'  - { ... }'                         more listeners, one yaml line each
 #   MORE=$'limits:\n  ...'                        further sections, as yaml
-#   BUFFERS=24MiB HTTP_BUFFERS=4MiB               memory.buffers, memory.http_buffers
+#   BUFFERS=24MiB HTTP_BUFFERS=8MiB               memory.buffers, memory.http_buffers
 # Outside of tests/system and tests/security DISK_SIZE is 1GiB, BUFFERS 64MiB, and HTTP_BUFFERS auto.
 #   DAEMON_WRAP='strace -f ...'                   put in front of gantryd
 #   OWN_NET=1 (before lib.sh)                     a network namespace of its own, see net_rail
@@ -51,7 +51,7 @@ CORES=${CORES:-2} DISKS=${DISKS:-$((COPIES > 1 ? 3 : 1))} NICS=${NICS:-1} BUCKET
 RDMA=${RDMA:-'{ allow_special: [loopback, self] }'} LISTEN=${LISTEN:-} MORE=${MORE:-} DAEMON_WRAP=${DAEMON_WRAP:-}
 # Buffers are cleared and pinned at each start; the log of a disk and its first segments, of an eighth of its size each, are written with zeros when
 # they are made. Both together are most of the CPU time of a start, so these tests have few buffers and small disks.
-case $0 in */system/* | */security/*) : "${BUFFERS:=24MiB}" "${HTTP_BUFFERS:=4MiB}" "${DISK_SIZE:=256MiB}" ;; *) : "${BUFFERS:=64MiB}" "${HTTP_BUFFERS:=auto}" "${DISK_SIZE:=1GiB}" ;; esac
+case $0 in */system/* | */security/*) : "${BUFFERS:=24MiB}" "${HTTP_BUFFERS:=8MiB}" "${DISK_SIZE:=256MiB}" ;; *) : "${BUFFERS:=64MiB}" "${HTTP_BUFFERS:=auto}" "${DISK_SIZE:=1GiB}" ;; esac
 # A start of curl(1) costs 7 ms of CPU time, of which it loads libraries for 6: tests/tools/curl.c makes plain requests, and executes curl(1) for all
 # others. Tests of clients have curl(1).
 case $0 in */system/* | */security/*) [ ! -x "$BUILD/tools/curl" ] || PATH=$BUILD/tools:$PATH ;; esac

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # 64 clients at once, and 512 kept-alive connections (item 80), on one, two and four cores, in both modes; every byte compared.  Four
 # are more than CI has CPUs.  The last part has all of them at one object.
-BUFFERS=48MiB HTTP_BUFFERS=8MiB
+BUFFERS=48MiB
 . "$(dirname "$0")/lib.sh"
 for CORES in 1 2 4; do
 	for mode in thread inline; do
