@@ -110,17 +110,17 @@ drop_leftovers(struct start *s)
 	return e < 0 ? start_refuse(s, e, "cannot remove the remains of a move: %s", strerror(-e)) : 0;
 }
 
-/* Handles the error e of a write. Disks that failed count as missing from now on. Returns the result of
- * start_drop_failed(). */
+/* Handles the error of a write. Disks that failed count as missing from now on, also if the outcome of their last write is
+ * unknown (-ECANCELED). Returns the result of start_drop_failed(). */
 static int
-drop_failed(struct start *s, int e)
+drop_failed(struct start *s)
 {
 	for (int i = 0; i < s->nr; i++) {
 		struct disk *d = &s->disk[i];
 
 		if (!d->st)
 			continue;
-		d->error = s->ops->has_failed(d->st) ? e : 0;
+		d->error = s->ops->has_failed(d->st) ? -EIO : 0;
 		snprintf(d->err, sizeof d->err, "%s: it failed while the start wrote to it", start_path(d));
 	}
 	return start_drop_failed(s);
@@ -133,7 +133,7 @@ start_align_all(struct start *s)
 
 	if (e == 0 && s->forgotten)
 		e = drop_leftovers(s);
-	failed = e < 0 ? drop_failed(s, e) : 0;
+	failed = e < 0 ? drop_failed(s) : 0;
 	return failed ? failed : e;
 }
 
@@ -143,7 +143,7 @@ static int
 align_pair(struct start *s, struct aligner *a, struct disk *first, struct disk *second)
 {
 	struct store *pair[2] = { first->st, second->st };
-	struct store_user *user;
+	struct store_user *user = NULL;
 	int e = store_user_new(pair, 2, &user);
 
 	for (int i = 0; e == 0 && i < 2; i++)
@@ -209,7 +209,7 @@ start_align_copies(struct start *s)
 			    !slots_of_pair(s, first, second, &a->slots))
 				continue;
 			e = align_pair(s, a, first, second);
-			failed = e < 0 ? drop_failed(s, e) : 0;
+			failed = e < 0 ? drop_failed(s) : 0;
 			if (failed)
 				e = failed;
 			else if (e < 0)

@@ -134,6 +134,7 @@ test_fails(void **state)
 			begin(3);
 			mem_disk_fail(paths[1], 0);
 			change_some();
+			assert_int_equal(make_bucket(user, "late", 2), 0);
 			down();
 			memcpy(accepted[0], mem_disk_uuid(paths[disk]), UUID_BYTES);
 			conf.disks.accept_missing_nr = 1;
