@@ -161,22 +161,17 @@ gateway_fence(struct rstore *st)
 }
 
 bool
-gateway_is_alive(struct rstore *st, uint32_t instance)
-{
-	struct gateway *gw = &st->gw;
-	bool found = instance == gw->instance;
-
-	pthread_mutex_lock(&gw->lock);
-	for (uint32_t i = 0; !found && i < gw->peer_nr; i++)
-		found = gw->peers[i].instance == instance;
-	pthread_mutex_unlock(&gw->lock);
-	return found;
-}
-
-bool
 gateway_is_gone(struct rstore *st, uint32_t instance)
 {
-	return instance < atomic_load(&st->gw.next_instance) && !gateway_is_alive(st, instance);
+	struct gateway *gw = &st->gw;
+	bool is_gone;
+
+	pthread_mutex_lock(&gw->lock);
+	is_gone = instance != gw->instance && instance < gw->next_instance;
+	for (uint32_t i = 0; is_gone && i < gw->peer_nr; i++)
+		is_gone = gw->peers[i].instance != instance;
+	pthread_mutex_unlock(&gw->lock);
+	return is_gone;
 }
 
 /* ---- rows ---- */
@@ -412,7 +407,7 @@ watch_peers(struct rstore *st, struct gateway_table *t)
 	old = gw->peers;
 	gw->peers = t->peers;
 	gw->peer_nr = t->nr;
-	atomic_store(&gw->next_instance, (uint32_t)t->next);
+	gw->next_instance = (uint32_t)t->next;
 	gw->rank = rank;
 	pthread_mutex_unlock(&gw->lock);
 	free(old);

@@ -158,7 +158,7 @@ struct gateway {
 	bool is_sweeping;       /* garbage is being removed of shards that are not in dirty meanwhile */
 	struct peer *peers;     /* all gateways, by their rows; under the lock */
 	uint32_t peer_nr;
-	_Atomic uint32_t next_instance; /* set under the lock, together with the peers */
+	uint32_t next_instance;         /* of the gateway that enters next, read with peers */
 	uint64_t looked_ns;             /* when this one looked at the others */
 	_Atomic uint32_t rank;          /* this one's place among all, by number */
 	uint8_t row[GATEWAY_ROW_BYTES]; /* as it was written last */
@@ -607,9 +607,7 @@ void gateway_unpin(struct rstore *st, uint64_t epoch);
 void gateway_dirty(struct rstore *st, struct rshard *s);
 /* Says that another one has taken over. */
 void gateway_fence(struct rstore *st);
-/* Tells whether a gateway of that number runs, as far as this one knows. */
-bool gateway_is_alive(struct rstore *st, uint32_t instance);
-/* Tells whether one of that number ran, and does not any more. */
+/* Tells whether a gateway of that number ran, and does not any more, as far as this one knows. */
 bool gateway_is_gone(struct rstore *st, uint32_t instance);
 int gateway_start(struct rstore *st, char *err, size_t err_len);
 void gateway_stop(struct rstore *st);

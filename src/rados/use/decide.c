@@ -20,9 +20,9 @@ find_old(struct rows *rows, struct model_record *ret_record)
 	return 1;
 }
 
-/* An upload that a running gateway completes or aborts is not known until that gateway has ended or opened it. An
- * upload whose closer has ended is open again: the commit compares the row, so what may still come of the closer
- * loses. */
+/* An upload that a running gateway completes or aborts is not known until that gateway has ended or opened it; a gateway
+ * that this one has not met yet runs. An upload whose closer has ended is open again: the commit compares the row, so
+ * what may still come of the closer loses. */
 static int
 find_upload(struct rows *rows, struct model_record *ret_record)
 {
@@ -34,7 +34,7 @@ find_upload(struct rows *rows, struct model_record *ret_record)
 	if (!row->p || e < 0)
 		return e;
 	if (u->closer && !(rows->act && rid_same(u->close, *rows->act)) &&
-	    gateway_is_alive(t->port->st, u->closer))
+	    !gateway_is_gone(t->port->st, u->closer))
 		return -EINPROGRESS;
 	*ret_record = (struct model_record){ .version = 1, .size_bytes = rows->upload_bytes };
 	return 1;

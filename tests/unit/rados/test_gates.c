@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The removal of a bucket that is not empty, while the generations of its shards are raised, as a gateway does that cleans up after a
- * dead one: at each step of the removal. Afterwards the bucket is as it was. And the removal of an empty bucket with a limit, that
- * begins at each step of a PUT into the bucket.
+ * dead one: at each step of the removal. Afterwards the bucket is as it was. The removal of an empty bucket with a limit, that
+ * begins at each step of a PUT into the bucket. And a part that comes by one gateway at each step of the abort of its upload by
+ * another one, which the first one has not met yet.
  */
 #include "tests/fake/diff.h"
 #include "tests/fake/librados.h"
@@ -114,10 +115,40 @@ test_removed(void **state)
 		ends[i]->stop(ends[i]);
 }
 
+static void
+test_not_met(void **state)
+{
+	struct diff_end *ends[] = { diff_mem_end(&bufs), diff_rados_end(&bufs) };
+	const struct diff_op create = { .kind = OP_BUCKET_CREATE }, remove = { .kind = OP_BUCKET_DELETE },
+			     begin = { .kind = OP_UPLOAD_CREATE }, end = { .kind = OP_UPLOAD_ABORT },
+			     two[] = { { .kind = OP_UPLOAD_ABORT, .process = 1 },
+				       { .kind = OP_PART, .part = 1, .nr = 1, .size = 1000, .rides = true } };
+
+	diff_clock_all();
+	diff_start(ends, 2);
+	fake_rados_tune(&(struct fake_rados_tuning){ .seed = 1 });
+	for (unsigned step = 0; step < 200; step++) {
+		struct diff_log log = { .nr = 0 };
+
+		does_all(ends, &create, &log);
+		does_all(ends, &begin, &log);
+		/* Its successor has a number that is new to the other one. */
+		ends[1]->select(ends[1], 1);
+		ends[1]->kill(ends[1]);
+		assert_int_equal(diff_two(ends, &log, two, step % 40, false), 0);
+		does_all(ends, &end, &log);
+		does_all(ends, &remove, &log);
+		diff_log_free(&log);
+	}
+	for (int i = 0; i < 2; i++)
+		ends[i]->stop(ends[i]);
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_raised), cmocka_unit_test(test_removed) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_raised), cmocka_unit_test(test_removed),
+					    cmocka_unit_test(test_not_met) };
 
 	log_init(LOG_PLAIN, LOG_ERROR);
 	check(bufpool_init(&bufs, 8 << 20) == 0);
