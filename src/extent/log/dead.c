@@ -5,6 +5,7 @@
 #include "extent/disk/rules.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #define SMALL_BYTES 512u /* in a snapshot */
 
@@ -147,6 +148,44 @@ rec_may_grow(struct vol *vol, const struct commit *c, size_t bytes)
 	return true;
 }
 
+#define DEAD_PER_BLOCK 256
+
+/* The pool grows in blocks, to the most that were ever on their way at once. */
+struct dead_block {
+	struct dead_block *next;
+	struct dead dead[DEAD_PER_BLOCK];
+};
+
+struct dead *
+dead_get(struct vol *vol)
+{
+	struct leader *ld = &vol->leader;
+	struct dead *dead = ld->dead_free;
+
+	if (!dead) {
+		struct dead_block *b = malloc(sizeof *b);
+
+		if (!b)
+			return NULL;
+		b->next = ld->dead_blocks;
+		ld->dead_blocks = b;
+		for (int i = 0; i < DEAD_PER_BLOCK; i++)
+			dead_put(vol, &b->dead[i]);
+		dead = ld->dead_free;
+	}
+	ld->dead_free = dead->next;
+	return dead;
+}
+
+void
+dead_put(struct vol *vol, struct dead *dead)
+{
+	struct leader *ld = &vol->leader;
+
+	dead->next = ld->dead_free;
+	ld->dead_free = dead;
+}
+
 /* ---- memory for publishing ---- */
 
 void
@@ -155,7 +194,7 @@ commit_put_back(struct vol *vol, struct commit *c)
 	rec_drop(vol->tree, c->rec);
 	c->rec = NULL;
 	if (c->dead)
-		pool_put(&vol->leader.dead, c->dead);
+		dead_put(vol, c->dead);
 	c->dead = NULL;
 	tree_unreserve(vol->tree);
 }
@@ -172,7 +211,7 @@ commit_set_aside(struct vol *vol, struct commit *c, bool replaces)
 	if (is_put)
 		c->rec = rec_new(vol->tree, &c->view, c->view.entries);
 	if (replaces)
-		c->dead = pool_get(&vol->leader.dead);
+		c->dead = dead_get(vol);
 	if ((!is_put || c->rec) && (!replaces || c->dead))
 		return 0;
 	commit_put_back(vol, c);
@@ -207,12 +246,18 @@ dead_end(struct vol *vol, struct dead *dead)
 	if (!dead->is_shared && rec_map(r, &map))
 		disk_extents_free(&vol->disk, map.ext, map.nr);
 	retire(vol, r);
-	pool_put(&vol->leader.dead, dead);
+	dead_put(vol, dead);
 }
 
 void
-dead_drop(struct vol *vol, struct dead *dead)
+dead_fini(struct vol *vol)
 {
-	rec_drop_outside(dead->rec);
-	pool_put(&vol->leader.dead, dead);
+	struct leader *ld = &vol->leader;
+
+	while (ld->dead_blocks) {
+		struct dead_block *b = ld->dead_blocks;
+
+		ld->dead_blocks = b->next;
+		free(b);
+	}
 }

@@ -2,7 +2,9 @@
 /*
  * dead - records that were replaced or deleted, until their space and their memory may be used again.
  *
- * Threads: the leader, or the start.
+ * Threads: the leader, or the start. The pool grows by a block when it is empty, without a limit: a job of gc keeps its dead record
+ * until it has removed the last chunk or part, and each of these removals takes a dead record. In a pool of fixed size all of
+ * them could be those of jobs that wait for one.
  */
 #ifndef GANTRY_EXTENT_LOG_DEAD_H
 #define GANTRY_EXTENT_LOG_DEAD_H
@@ -15,8 +17,6 @@ struct quota_row;
 struct rec;
 struct vol;
 
-#define DEAD_MAX                                                                                             \
-	(1 << 20) /* most of them at a time: with all in use, changes of records wait, or are refused */
 struct dead {
 	struct dead *next;
 	struct pin_wait wait;
@@ -36,6 +36,9 @@ struct dead {
 	struct gc_job gc;
 };
 
+/* Takes a struct dead from the pool. Returns NULL if there is no memory. */
+struct dead *dead_get(struct vol *vol);
+void dead_put(struct vol *vol, struct dead *dead);
 /* Allocates all memory for publishing a record, before anything is written. replaces: the index has a record of the key.
  * Returns 0 or -ENOSPC. */
 int commit_set_aside(struct vol *vol, struct commit *c, bool replaces);
@@ -43,9 +46,8 @@ int commit_set_aside(struct vol *vol, struct commit *c, bool replaces);
 void commit_put_back(struct vol *vol, struct commit *c);
 /* Frees the space of a dead record, and its memory when no reader and no snapshot can see the record any longer. */
 void dead_end(struct vol *vol, struct dead *dead);
-
-/* Frees a dead record's memory outside of the index, and the struct dead, when the volume is freed. */
-void dead_drop(struct vol *vol, struct dead *dead);
+/* Frees the pool. */
+void dead_fini(struct vol *vol);
 
 /* Counts a record that was added to the index (born) and a record that was removed from it (died); NULL:
  * none. */

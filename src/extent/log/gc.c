@@ -21,13 +21,14 @@ gc_init(struct vol *vol)
 }
 
 static void
-free_jobs(struct vol *vol, struct gc_job *j)
+free_jobs(struct gc_job *j)
 {
 	while (j) {
 		struct gc_job *next = j->next;
 
+		/* The job of a dead manifest lies in what is the leader's pool. */
 		if (j->dead)
-			dead_drop(vol, j->dead);
+			rec_drop_outside(j->dead->rec);
 		else
 			free(j);
 		j = next;
@@ -38,8 +39,8 @@ void
 gc_fini(struct vol *vol)
 {
 	/* What is left is ownerless, and the next start collects it. */
-	free_jobs(vol, vol->leader.gc);
-	free_jobs(vol, atomic_exchange(&vol->gc_new, NULL));
+	free_jobs(vol->leader.gc);
+	free_jobs(atomic_exchange(&vol->gc_new, NULL));
 	vol->leader.gc = NULL;
 	pool_fini(&vol->leader.removals);
 }

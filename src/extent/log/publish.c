@@ -70,13 +70,13 @@ publish_one(struct vol *vol, struct commit *c)
 	usage_published(vol, c, old);
 	/* Only with RULE_JUDGE_PENDING off something may have been there that was not seen. */
 	if (old && !c->dead)
-		c->dead = pool_get(&vol->leader.dead);
+		c->dead = dead_get(vol);
 	if (old && c->dead) {
 		kill(vol, c->dead, c, old);
 		if (c->sent && c->sent->pin_id)
 			c->dead->pin_id = c->sent->pin_id;
 	} else if (c->dead) {
-		pool_put(&vol->leader.dead, c->dead);
+		dead_put(vol, c->dead);
 	}
 	/* With the rule off: as a scrub that takes every chunk without a manifest for ownerless. */
 	if (!RULE_COLLECT_ONLY_ENDED && c->kind == COMMIT_CHUNK && c->view.op == REC_PUT)

@@ -33,14 +33,10 @@ void
 records_drop_outside(struct vol *vol)
 {
 	each_record(vol, 0, drop_outside, NULL);
-	for (struct dead *dead; (dead = vol->leader.dying) != NULL;) {
-		vol->leader.dying = dead->next;
-		dead_drop(vol, dead);
-	}
-	for (struct dead *dead = atomic_load(&vol->unpinned), *next; dead; dead = next) {
-		next = dead->next;
-		dead_drop(vol, dead);
-	}
+	for (struct dead *dead = vol->leader.dying; dead; dead = dead->next)
+		rec_drop_outside(dead->rec);
+	for (struct dead *dead = atomic_load(&vol->unpinned); dead; dead = dead->next)
+		rec_drop_outside(dead->rec);
 }
 
 int

@@ -48,7 +48,7 @@ vol_free(struct vol *vol)
 	mover_fini(vol);
 	if (vol->tree)
 		records_drop_outside(vol);
-	pool_fini(&vol->leader.dead);
+	dead_fini(vol);
 	tree_free(vol->tree);
 	pin_table_free(vol->pins);
 	quiesce_free(vol->quiesce);
@@ -75,8 +75,6 @@ make_memory(struct vol *vol)
 	if (!vol->block.mem || !vol->flush.ops)
 		return -ENOMEM;
 	e = gc_init(vol);
-	if (e == 0)
-		e = pool_init(&vol->leader.dead, sizeof(struct dead), DEAD_MAX);
 	if (e == 0)
 		e = tree_new(vol->index_bytes, vol->quiesce, &vol->tree);
 	if (e == 0)

@@ -96,8 +96,9 @@ struct leader {
 	uint64_t step_ns;                /* time at which the leader judged the records of the block */
 	struct dead *dying, **dying_end; /* in order of seq */
 	struct gc_job *gc, **gc_end;
-	struct pool removals;  /* of struct gc_commit */
-	struct pool dead;      /* of struct dead */
+	struct pool removals; /* of struct gc_commit */
+	struct dead *dead_free;
+	struct dead_block *dead_blocks;
 	uint64_t rec_bytes;    /* encoded size of all records in a snapshot of the index */
 	uint64_t large_bytes;  /* part of rec_bytes in records that are not small */
 	uint64_t held_units;   /* units reserved for snapshots in the allocator */
