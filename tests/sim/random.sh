@@ -9,4 +9,4 @@ seeds="1795969147133"
 for seed in $seeds; do
 	"$sim" --replay "$seed" >/dev/null || { "$sim" --replay "$seed"; exit 1; }
 done
-exec "$sim" --histories "${HISTORIES:-2000}"
+exec "$sim" --histories "${HISTORIES:-1500}"

@@ -364,7 +364,7 @@ static void
 test_fails(void **state)
 {
 	/* Some of its steps, as there are hundreds. */
-	for (unsigned changes = 1; changes < 100; changes += 1 + changes / 2) {
+	for (unsigned changes = 1; changes < 100; changes += 1 + changes) {
 		for (int disk = 0; disk < 3; disk++)
 			fail_at(DISK_DRAIN, 0, disk, changes);
 		for (int disk = 0; disk < 2; disk++)
