@@ -124,7 +124,7 @@ void ahead_drop(struct ahead *a);
 void ahead_await(struct ahead *a, void (*back)(void *cookie), void *cookie);
 /* Ends a read, for a read of len bytes at off into buf. Returns 1 if the bytes are in buf, or in *ret_instead, which replaces
  * buf; 0: the bytes are others, are missing, do not fit the CRCs, or do not fit into buf; -EINPROGRESS: the answer has not
- * come, and the read goes on. */
+ * come, and the read is still under way. */
 int ahead_take(struct ahead *a, struct buf *buf, uint64_t off, uint32_t len, const uint8_t *crcs,
 	       struct buf **ret_instead);
 /* Frees the buffers of a port, after its last read. */
