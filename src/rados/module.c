@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Life of the store on RADOS: the connections, the store's own object, ports; and the table of its calls. */
+/* Start and stop of the store on RADOS, with connections, format and ports; and the table of its
+ * functions. */
 #include "rados/io/gateway_int.h"
 #include "rados/keyring.h"
 #include "rados/rados.h"
@@ -22,10 +23,11 @@
 #include <unistd.h>
 
 #define CORES_PER_CLIENT 4
-#define LATE_NS (2 * NS_PER_S)   /* an operation that takes longer is told of */
-#define STUCK_NS (10 * NS_PER_S) /* so long none has ended: this gateway does not serve */
-#define FULL_NS (60 * NS_PER_S) /* so long a pool that refused something is taken for full, or closed to us */
-#define MONITOR_NS (30 * NS_PER_S) /* of silence */
+#define LATE_NS (2 * NS_PER_S)   /* age from which operations in progress are reported */
+#define STUCK_NS (10 * NS_PER_S) /* after this time without an ended operation the gateway does not serve */
+/* after a refusal the pool is reported as full, or as closed to this key, for this time */
+#define FULL_NS (60 * NS_PER_S)
+#define MONITOR_NS (30 * NS_PER_S) /* silence of the monitors that is reported */
 
 static void rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret_info);
 #define HELPERS_NS (2 * NS_PER_S)
@@ -33,9 +35,9 @@ static void rstore_unit_info(const struct store *base, int unit, struct store_un
 /* ---- connections ---- */
 
 /*
- * The throttles of librados would block a core, so they are far beyond what we ever have under way; its
- * timeout of operations would say "failed" of a write that is carried out later, so there is none; what asks
- * the monitors must end.
+ * Options of librados. Its throttles would block a core, so their limits are far above the operations in
+ * flight. Its timeout for operations would report a write as failed that is executed later, so there is none.
+ * Questions to the monitors must end.
  */
 static const struct option {
 	const char *name, *value;
@@ -62,7 +64,8 @@ open_pool(struct client *c, enum pool pool, const char *name, const char *ns, ch
 		return refuse(err, err_len, e, "pool %s: %s", name, strerror(-e));
 	if (ns && *ns)
 		rados_ioctx_set_namespace(c->io[pool], ns);
-	/* A full pool says so at once, and lets deletes go on, instead of having everything wait. */
+	/* A full pool returns an error immediately, and allows deletes; otherwise all operations would
+	 * wait. */
 	rados_set_pool_full_try(c->io[pool]);
 	return 0;
 }
@@ -92,18 +95,19 @@ connect_to(struct client *c, const struct store_rados_conf *rc, char *err, size_
 	e = rados_conf_read_file(c->cluster, rc->conf);
 	if (e < 0)
 		return refuse(err, err_len, -EINVAL, "%s: %s", rc->conf, strerror(-e));
-	/* What systemd handed over (systemd/gantryd-rados.conf), which is the word "none" where there was nothing. */
+	/* The keyring that systemd passes (systemd/gantryd-rados.conf); its content is "none" if there is
+	 * no key. */
 	if (dir)
 		snprintf(keyring, sizeof keyring, "%s/ceph.keyring", dir);
 	if (dir && stat(keyring, &st) == 0 && st.st_size > (off_t)strlen("none"))
 		e = rados_conf_set(c->cluster, "keyring", keyring);
 	for (size_t i = 0; e == 0 && i < sizeof options / sizeof *options; i++)
 		e = rados_conf_set(c->cluster, options[i].name, options[i].value);
-	/* Its callbacks only post messages: a second thread would be one to wake for each of them. */
+	/* The callbacks only post messages; each further thread would have to be woken for each of them. */
 	rados_conf_set(c->cluster, "librados_thread_count", "1");
 	if (e == 0)
 		e = rados_connect(c->cluster);
-	/* No key, or one that is not taken: another start will not help. */
+	/* No key, or a rejected key: a retry cannot succeed. */
 	if (e == -ENOENT || e == -EPERM)
 		e = -EACCES;
 	if (e < 0)
@@ -119,7 +123,7 @@ connect_to(struct client *c, const struct store_rados_conf *rc, char *err, size_
 
 /* ---- format ---- */
 
-/* 1: something is in the namespace. */
+/* Returns 1 if the pool, or its namespace, has an object; 0; or -errno. */
 static int
 holds_anything(rados_ioctx_t io)
 {
@@ -142,7 +146,8 @@ is_store(rados_ioctx_t io)
 	return rados_getxattr(io, OBJECT_STORE, XATTR_FORMAT, bytes, sizeof bytes) > 0;
 }
 
-/* The data pool says whose it is, so that no other index takes it for its own. */
+/* Makes the objects of a new store. The data pool gets the store's description as well, so that no other
+ * store uses it. */
 static int
 write_store(const rados_ioctx_t io[POOL_NR], const struct store_format_row *row)
 {
@@ -156,7 +161,7 @@ write_store(const rados_ioctx_t io[POOL_NR], const struct store_format_row *row)
 		e = write_now(io[POOL_DATA], OBJECT_STORE, op_new_object(XATTR_FORMAT, bytes, sizeof bytes));
 	if (e < 0)
 		return e;
-	/* This one is last: a store half made is no store. */
+	/* The description in the meta pool is written last, and completes the store. */
 	op = op_new_object(XATTR_FORMAT, bytes, sizeof bytes);
 	op_set(op, "E", &one, sizeof one);
 	op_set(op, "N", &one, sizeof one);
@@ -201,7 +206,7 @@ rstore_format(const struct store_conf *conf, bool force, char *err, size_t err_l
 
 /* ---- start, stop ---- */
 
-/* Pools that take only appends want them aligned: to what our pieces are. */
+/* Checks the alignment of an erasure-coded pool without overwrites: appended pieces must be aligned. */
 static int
 check_alignment(struct rstore *st, char *err, size_t err_len)
 {
@@ -260,7 +265,7 @@ rstore_start(const struct store_conf *conf, struct store **ret_store, char *err,
 
 	if (!st)
 		return refuse(err, err_len, -ENOMEM, "no memory");
-	/* librados takes words from the environment when it connects, which are meant for Ceph's own commands. */
+	/* librados reads options for Ceph's own commands from this variable when it connects. */
 	if (getenv("CEPH_ARGS"))
 		log_warn("CEPH_ARGS of the environment is ignored");
 	unsetenv("CEPH_ARGS");
@@ -317,7 +322,7 @@ rstore_stop(struct store *base)
 	rstore_free(st);
 }
 
-/* ---- commands on a store that is not started ---- */
+/* ---- commands without a started store ---- */
 
 /* Connects to the pools for a command, without a row among the gateways. Returns 0 or -errno; *ret_st is for
  * close_pools() in both cases. */
@@ -369,7 +374,8 @@ rstore_fsck(const struct store_conf *conf, enum fsck_mode mode, void (*say)(void
 	char err[256];
 	int e;
 
-	/* A cluster that does not answer is seen as well: the count stands still. */
+	/* The step is set before the connection, so that the progress also shows a cluster that does not
+	 * answer. */
 	meter_step(meter, METER_INDEX_ALL, 0);
 	e = open_pools(conf, &st, err, sizeof err);
 	if (e < 0)
@@ -440,7 +446,7 @@ rstore_share(struct store_port *sp, uint32_t shard)
 	return nr < 2 || shard % nr == atomic_load(&gw->rank);
 }
 
-/* ---- what operators see ---- */
+/* ---- states for operators ---- */
 
 static enum store_answer
 rstore_answers(const struct store *base, char *why, size_t len)
@@ -465,7 +471,7 @@ rstore_answers(const struct store *base, char *why, size_t len)
 	return STORE_IS_STUCK;
 }
 
-/* What is not as it should be. */
+/* Sets the state of a pool, and the reason if it is not healthy. */
 static void
 say_reason(struct rstore *st, int unit, struct store_unit_info *info)
 {
@@ -550,7 +556,7 @@ rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret
 	store_unit_add(ret_info, "gateways_cleaned_up", atomic_load(&gw->dead_cleaned), false);
 }
 
-/* Garbage waits for some epochs; a new gateway looks at every shard once. */
+/* Names the background work: garbage waits for some epochs, and a new gateway reads every shard once. */
 static const char *
 rstore_background(const struct store *s)
 {
@@ -563,7 +569,7 @@ rstore_background(const struct store *s)
 	return has_some ? "removal" : NULL;
 }
 
-/* ---- the table ---- */
+/* ---- the table of functions ---- */
 
 static int
 rstore_apply(struct store_port *p, const struct store_change *c, struct store_op *op)

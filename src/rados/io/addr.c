@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an address of the cluster's blocklist may be, see codec.h. */
+/* Checks addresses for the blocklist; see gateway_addr_is_client() in codec.h. */
 #include "rados/io/codec.h"
 
 #include <arpa/inet.h>
 #include <string.h>
 
-/* Cuts the host off, in brackets where it is one of IPv6; what follows begins with the colon of the port. */
+/* Moves *p after the host, which is in brackets if it is an IPv6 address; then the colon of the port
+ * follows. Returns false if this is no address. */
 static bool
 host_cut(const char **p)
 {

@@ -2,10 +2,10 @@
 /*
  * Creation and removal of buckets.
  *
- * Creation: the row is set to "making", the shards are made, the row is set to "there". Removal: the row is set to
- * "ending", and the generation of every shard is closed, so that no change passes. If a shard has an object, the
- * shards are opened again; else the row is removed, and another row (doom()) remains, by which the shards and the
- * leftovers of uploads in them are removed later.
+ * Creation: the row is set to "making", the shards are made, the row is set to "there". Removal: the row is
+ * set to "ending", and the generation of every shard is closed, so that every change fails. If a shard has an
+ * object, the shards are opened again. Otherwise the row is removed, and another row (doom()) remains, by
+ * which the shards, with remaining uploads, are removed later.
  */
 #include "rados/io/rados_int.h"
 
@@ -19,7 +19,7 @@
 
 struct bucket_op;
 
-/* The steps of one shard after the other; the calls of one follow each other. */
+/* A step of one shard after the other, with the calls of the current shard. */
 struct gate {
 	struct call call;
 	struct scan scan;
@@ -39,7 +39,7 @@ struct bucket_op {
 	void (*all_over)(struct bucket_op *bo); /* runs after the steps of all shards */
 	uint32_t next, left;
 	int result;    /* of the steps: the first error */
-	int said;      /* result of the operation, while the operation is undone */
+	int said;      /* result of the operation, kept while its steps are undone */
 	bool is_found; /* a shard has an object */
 	bool opens;    /* removal: the shards are opened again */
 	struct gate gate[SHARDS_AT_ONCE];
@@ -54,7 +54,7 @@ bucket_op_end(struct bucket_op *bo, int result)
 	txn_op_end(t, result);
 }
 
-/* Returns true if the row is as this operation has set it. */
+/* Returns true if the bucket's row is as this operation has set it. */
 static bool
 is_mine(struct bucket_op *bo, struct bucket_row *ret_row)
 {
@@ -77,7 +77,7 @@ set_row(struct txn *t, const struct bucket_row *row)
 	return TXN_COMMIT;
 }
 
-/* Adds to a change of the bucket's row that another row of the bucket is set, or (value.p NULL) removed. */
+/* Adds to a change of the bucket's row: sets another row of the bucket, or (value.p NULL) removes it. */
 static int
 set_other_row(struct txn *t, char kind, struct bytes value)
 {
@@ -408,7 +408,7 @@ on_gate_read(struct call *c)
 			   on_gate_set);
 }
 
-/* Closes the shard, and looks for objects in it; or opens it, if it is closed. */
+/* Closes the shard, and searches it for objects; or opens it, if it is closed. */
 static void
 turn_gate(struct gate *g)
 {
@@ -427,7 +427,7 @@ decide_ending(struct txn *t)
 	struct model_answer a;
 	struct bucket_row row;
 
-	/* Objects are looked for after the shards were closed. */
+	/* The search for objects follows, after the shards are closed. */
 	if (table_decide(t, &op, false, &a))
 		t->result = table_row(t, &row);
 	if (t->result < 0)

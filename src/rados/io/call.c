@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls of librados: sent from a port's thread, ended by a message to it.  A callback of librados stores the
- * result and posts; nothing else may happen on librados' threads.
+ * Calls of librados: sent from the thread of a port, which receives the end as a message. A callback of
+ * librados stores the result and posts the message; threads of librados do nothing else.
  */
 #include "rados/io/rados_int.h"
 
@@ -32,7 +32,7 @@ count(struct call *c)
 		atomic_store_explicit(&ps->denied_ns, clock_ns(), memory_order_relaxed);
 	if (c->result != -ECANCELED || !c->is_cancelled)
 		atomic_store_explicit(&c->port->answered_ns, c->begun_ns + ns, memory_order_relaxed);
-	/* That something is not there, or not as it was, is an answer. */
+	/* These results are answers, not errors: an object or a value is absent or different. */
 	if (c->result < 0 && c->result != -ENOENT && c->result != -ECANCELED && c->result != -EEXIST &&
 	    c->result != -ENODATA)
 		atomic_fetch_add_explicit(&ps->errors, 1, memory_order_relaxed);
@@ -55,13 +55,13 @@ on_msg(struct msg *m)
 		c->result = -ETIMEDOUT;
 	if (c->result == -ESHUTDOWN) /* on the blocklist */
 		gateway_fence(p->st);
-	/* Of a pool that is not there nothing is there; which says nothing about objects. */
+	/* -ENOENT of a removed pool means nothing for the object. */
 	if (c->result == -ENOENT &&
 	    atomic_load_explicit(&p->st->stats[c->pool].is_gone, memory_order_relaxed))
 		c->result = -ENODEV;
 	check(p->inflight > 0);
 	p->inflight--;
-	/* What follows is for the same one. */
+	/* The next operations have the same owner. */
 	p->base.asker = c->asker;
 	c->back(c);
 	p->base.asker = NULL;
@@ -76,7 +76,7 @@ on_complete(rados_completion_t comp, void *cookie)
 	mailbox_post(c->port->mb, &c->msg, on_msg);
 }
 
-/* Notes how long a call of librados took that began then: a core does nothing else meanwhile. */
+/* Records the duration of a call of librados that began at begun_ns: the core was blocked for this time. */
 static void
 note_call(struct rport *p, enum pool pool, uint64_t begun_ns)
 {
@@ -94,7 +94,8 @@ call_send(struct rport *p, struct call *c, enum pool pool, const char *name, rad
 	  rados_write_op_t write, uint64_t bytes, void (*back)(struct call *c))
 {
 	rados_ioctx_t io = p->client->io[pool];
-	uint64_t begun_ns = clock_ns(); /* by the end the call may be another's */
+	/* c->begun_ns is not valid after the send, because c may be used again */
+	uint64_t begun_ns = clock_ns();
 	int e;
 
 	check(pool < POOL_NR && back && strlen(name) < sizeof c->name);
@@ -152,7 +153,7 @@ call_cancel(struct call *c)
 	return c->is_cancelled;
 }
 
-/* ---- what waits ---- */
+/* ---- waiting calls ---- */
 
 void
 calls_waiting(struct rstore *st, enum pool pool, uint64_t longer_ns, struct waiting *ret_waiting)
@@ -198,7 +199,7 @@ calls_give_up(struct store_port *sp, const void *asker, uint64_t older_ns)
 
 		if (now - c->begun_ns < older_ns)
 			break;
-		/* A write goes on whatever is said of it. */
+		/* A write cannot be aborted. */
 		if (c->asker == asker && c->io == DISK_READ && c->pool == POOL_META)
 			call_cancel(c);
 	}
@@ -225,7 +226,7 @@ calls_are_stuck(struct rstore *st, uint64_t longer_ns)
 		pthread_mutex_unlock(&p->calls_lock);
 	}
 	pthread_mutex_unlock(&st->ports_lock);
-	/* What requests waited for is given up when they end; the row of this gateway is written all the time. */
+	/* The calls of a request may be aborted at its end; this gateway's row is written all the time. */
 	if (atomic_load(&st->gw.last_beat_ns) < oldest_ns)
 		oldest_ns = atomic_load(&st->gw.last_beat_ns);
 	return oldest_ns + longer_ns <= now && answered_ns + longer_ns <= now;
@@ -252,7 +253,8 @@ result_of(int r)
 struct removal {
 	struct call call;
 	struct rid id;
-	uint32_t next, left; /* the next to be sent; those not gone */
+	/* number of the next data object to remove; number of those that are not removed yet */
+	uint32_t next, left;
 	bool is_map, end_id;
 };
 
@@ -293,7 +295,8 @@ data_remove(struct rport *p, struct rid id, uint64_t size_bytes, bool end_id)
 	struct removal *r = size_bytes ? malloc(sizeof *r) : NULL;
 
 	if (!r) {
-		/* Without memory they stay, and the id with them: the next gateway finds them. */
+		/* Without memory the objects and the id stay, for the gateway that cleans up after this
+		 * one. */
 		if (end_id && !size_bytes)
 			gateway_id_over(p->st, id);
 		return;
@@ -310,7 +313,7 @@ map_remove(struct rport *p, struct rid id)
 {
 	struct removal *r = malloc(sizeof *r);
 
-	/* Without memory it stays, and the id with it. */
+	/* Without memory the map and the id stay. */
 	if (!r)
 		return;
 	*r = (struct removal){ .id = id, .left = 1, .is_map = true, .end_id = true };

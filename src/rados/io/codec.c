@@ -9,7 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define FORMAT 1 /* the first byte of each value */
+#define FORMAT 1 /* first byte of each value */
 #define COUNTER_MAX ((uint64_t)1 << 56)
 
 enum value_kind {
@@ -122,7 +122,7 @@ key_upload(char out[OMAP_KEY_MAX], const char *key, size_t len, const uint8_t *i
 size_t
 key_upload_prefix(char out[OMAP_KEY_MAX], const char *key, size_t len)
 {
-	size_t n = key_upload(out, key, len, NULL) - 2; /* without the end of the name */
+	size_t n = key_upload(out, key, len, NULL) - 2; /* without the two bytes that end the name */
 
 	out[n] = 0;
 	return n;
@@ -189,9 +189,9 @@ key_counter_instance(const char *k, size_t len)
 	return rados_key_read(k, len, KEY_COUNTER, &got) == 0 ? (uint32_t)got.number : UINT32_MAX;
 }
 
-/* ---- values: begun, ended ---- */
+/* ---- beginning and end of values ---- */
 
-/* Begins a value of len bytes. Returns a cursor after the head. */
+/* Writes the head of a value of len bytes. Returns a cursor after the head. */
 static struct cur
 put_head(void *out, size_t len, enum value_kind kind)
 {
@@ -203,8 +203,9 @@ put_head(void *out, size_t len, enum value_kind kind)
 	return c;
 }
 
-/* Opens a value whose fixed part, with the head, has so many bytes. Returns false if the value is damaged; true with a
- * cursor over the bytes between the fixed part and the CRC, and the flags in the head. */
+/* Opens a value; `fixed` is the length of its fixed part, including the head. Returns false if the value
+ * is damaged; true with a cursor over the bytes between the fixed part and the CRC, and the flags in the
+ * head. */
 static bool
 open_flagged(const void *buf, size_t len, enum value_kind kind, size_t fixed, struct cur *ret_cur,
 	     uint16_t *ret_flags)
@@ -228,7 +229,7 @@ open_value(const void *buf, size_t len, enum value_kind kind, size_t fixed, stru
 	return open_flagged(buf, len, kind, fixed, ret_cur, &flags) && flags == 0;
 }
 
-/* Opens a value of a fixed length, and takes its first fields, which are encoded as they are in memory. */
+/* Opens a value of fixed length, and copies its first fields, which are encoded as they are in memory. */
 static bool
 take_whole(const void *buf, size_t len, size_t bytes, enum value_kind kind, void *fields, size_t fields_len)
 {
@@ -246,7 +247,7 @@ all_taken(const struct cur *c)
 	return !c->bad && c->p == c->end;
 }
 
-/* Puts the CRC of all bytes since start, which ends a value. */
+/* Writes the CRC of all bytes since start, which ends a value. */
 static void
 put_end(struct cur *c, const void *start)
 {
@@ -254,7 +255,7 @@ put_end(struct cur *c, const void *start)
 	check(all_taken(c));
 }
 
-/* Returns the next n bytes of a value that is written. */
+/* Returns room for the next n bytes of a value that is written. */
 static uint8_t *
 room(struct cur *c, size_t n)
 {
@@ -264,7 +265,7 @@ room(struct cur *c, size_t n)
 	return (uint8_t *)(uintptr_t)p;
 }
 
-/* ---- bodies: the bytes of an object, or of a part of one ---- */
+/* ---- bodies: the content of an object or of a part ---- */
 
 #define DATA_BYTES (RID_BYTES + 4)
 #define LIST_BYTES (STORE_UPLOAD_ID_BYTES + 4 + 4)
@@ -433,7 +434,7 @@ record_decode(const void *buf, size_t len, struct record *ret_record)
 	if (flags & bit)                                                                                     \
 		r.name = take_u64(&c);
 #include "model/record.def"
-	/* An unknown flag, and a flag of a field that is 0, are none of these. */
+	/* Unknown flags, and flags of fields that are 0, are damage. */
 	if (!all_taken(&c) || flags != record_flags(&r))
 		return -EBADMSG;
 	*ret_record = r;
@@ -682,7 +683,7 @@ counter_decode(const void *buf, size_t len, struct counter *ret_counter)
 	if (!take_whole(buf, len, COUNTER_BYTES, VALUE_COUNTER, fields, sizeof fields))
 		return -EBADMSG;
 	use_move(&n, fields, false);
-	/* Many sums of intact counters can be added. */
+	/* The sum of many intact counters must not overflow. */
 	if (n.objects + COUNTER_MAX > 2 * COUNTER_MAX || n.bytes + COUNTER_MAX > 2 * COUNTER_MAX ||
 	    n.uploads + COUNTER_MAX > 2 * COUNTER_MAX)
 		return -EBADMSG;

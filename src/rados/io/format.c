@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The format of the pools: a version, which says which fields a record may have. Pools keep the version with which they
- * were made, until `gantryd --upgrade` raises it (upgrade.c); docs/rados.md, "Versions of the format".
+ * The format of the pools: a version, which determines the fields that a record may have. Pools keep the
+ * version with which they were made, until `gantryd --upgrade` raises it (upgrade.c); docs/rados.md,
+ * "Versions of the format".
  */
 #include "rados/io/gateway_int.h"
 
@@ -24,7 +25,8 @@ format_row(struct rstore *st, enum pool pool, uint8_t bytes[STORE_FORMAT_BYTES],
 	return n < 0 ? n : format_decode(bytes, (size_t)n, ret_row);
 }
 
-/* Compares the data pool with the store: names in the data pool of another store would name other bytes. */
+/* Checks that the data pool belongs to the store in the meta pool: the data objects of another store have
+ * the same names. */
 static int
 check_data_pool(struct rstore *st, char *err, size_t err_len)
 {

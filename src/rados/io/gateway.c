@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * This gateway among the others: its row, ids, epochs (docs/rados.md section 5).
+ * The gateways of the store: rows, ids, epochs (docs/rados.md, "Several gateways").
  *
- * Each gateway writes its row every BEAT_NS: the oldest epoch that something of its own may still name, and
- * the ids that may be under way.  The epoch goes on when every row has reached it.  Another gateway whose row
- * stands still for dead_after, by the clock of the one that looks, is dead: who removes its row cleans up
- * (dead.c).  What was garbage EPOCHS_KEPT epochs ago is removed (sweep.c).
+ * Each gateway writes its row every BEAT_NS: the oldest epoch that it still uses, and the ids that may be in
+ * use. The epoch advances when every row has reached it. If a row does not change for dead_after, by the
+ * clock of the observer, its gateway is declared dead, and another gateway cleans up after it (dead.c).
+ * Garbage is removed after EPOCHS_KEPT epochs (sweep.c).
  *
- * The threads of helpers; gateway_id(), gateway_pin() and their like are any port's.
+ * For helper threads, except gateway_id(), gateway_id_over(), gateway_pin(), gateway_unpin(),
+ * gateway_dirty(), gateway_fence() and gateway_is_gone(), which any thread may call.
  */
 #include "rados/io/gateway_int.h"
 
@@ -23,8 +24,8 @@
 
 #define BEAT_NS (2 * NS_PER_S)
 #define START_TRIES 1000
-/* So much of the time between two looks at the others counts at most: what held up this gateway, a device that stood
- * still, say, will have held up them. */
+/* Maximum time that is added to the silence of other gateways between two reads of the table: a longer gap
+ * in this gateway, for example of a stopped machine, has probably stopped the others as well. */
 #define LOOK_MAX_NS (2 * BEAT_NS)
 
 /* ---- ids ---- */
@@ -73,8 +74,8 @@ gateway_id_over(struct rstore *st, struct rid id)
 /* ---- epochs ---- */
 
 /*
- * The epoch goes on only when every row says it, and a row says the oldest that is pinned: so never more than
- * two are, and they differ in their lowest bit.
+ * The epoch advances only when every row has reached it, and a row has the oldest pinned epoch. So at most
+ * two epochs are pinned at a time, and they differ in their lowest bit.
  */
 uint64_t
 gateway_pin(struct rstore *st)
@@ -105,7 +106,7 @@ oldest_epoch(struct gateway *gw)
 	return epoch && atomic_load(&gw->pins[(epoch - 1) & 1]) ? epoch - 1 : epoch;
 }
 
-/* ---- for the others ---- */
+/* ---- calls for ports ---- */
 
 void
 gateway_dirty(struct rstore *st, struct rshard *s)
@@ -121,7 +122,8 @@ gateway_dirty(struct rstore *st, struct rshard *s)
 	pthread_mutex_unlock(&gw->lock);
 }
 
-/* Says who it may have been: whoever was there when this one looked last.  Under the lock. */
+/* Writes the text of fenced_by: all gateways that may have declared this one dead, by the table that was
+ * read last. Called under the lock. */
 static void
 say_who(struct gateway *gw)
 {
@@ -212,15 +214,15 @@ gateway_read_table(struct rstore *st, struct gateway_table *ret_table)
 	return e;
 }
 
-/* Changes the table of gateways. */
+/* Executes a write on the table of gateways. */
 static int
 operate(struct rstore *st, rados_write_op_t op)
 {
 	return write_now(st->client[0].io[POOL_META], OBJECT_STORE, op);
 }
 
-/* The address of each connection, by which the cluster keeps it out when this gateway is dead: others clean up after a gateway
- * only if they can block all of its connections.  0 or -errno. */
+/* Returns the addresses of all connections in *ret_addrs, by which the cluster blocks this gateway after
+ * its death: the clean-up requires that all connections are blocked. Returns 0 or -errno. */
 static int
 get_addrs(struct rstore *st, struct gateway_addrs *ret_addrs)
 {
@@ -239,7 +241,7 @@ get_addrs(struct rstore *st, struct gateway_addrs *ret_addrs)
 	return 0;
 }
 
-/* Takes a number, and writes the first row, with the addresses beside it. */
+/* Takes an instance number, and writes the first row, and a second row with the addresses. */
 static int
 enter(struct rstore *st)
 {
@@ -289,7 +291,8 @@ enter(struct rstore *st)
 	return -EBUSY;
 }
 
-/* Writes the row anew.  Another value there, or none: we were declared dead. */
+/* Writes this gateway's row. If it has another value, or does not exist, this gateway has been declared
+ * dead. */
 static int
 beat(struct rstore *st)
 {
@@ -333,7 +336,7 @@ leave(struct rstore *st)
 	const struct label key = gateway_key('i', gw->instance);
 	rados_write_op_t op;
 
-	/* With something left under way it does not leave: the others clean up. */
+	/* With ids in use the row stays, so that another gateway cleans up. */
 	if (gw->first != gw->next || atomic_load(&gw->is_fenced))
 		return;
 	usage_forget(st, gw->instance);
@@ -344,9 +347,9 @@ leave(struct rstore *st)
 	operate(st, op);
 }
 
-/* ---- turns ---- */
+/* ---- the helper thread ---- */
 
-/* Everybody has reached the epoch: the next one begins. */
+/* Advances the epoch if every gateway has reached it. */
 static void
 advance(struct rstore *st, const struct gateway_table *t)
 {
@@ -366,8 +369,8 @@ advance(struct rstore *st, const struct gateway_table *t)
 	operate(st, op);
 }
 
-/* One that is silent is no gateway any more; its row goes on as that of a dead one, until all that it left is
- * cleaned up. */
+/* Declares a silent gateway dead: its row becomes the row of a dead gateway, which remains until the
+ * clean-up has ended. */
 static void
 declare_dead(struct rstore *st, const struct peer *p)
 {
@@ -383,7 +386,7 @@ declare_dead(struct rstore *st, const struct peer *p)
 	fault_point("dead.declared");
 }
 
-/* Notes for how long each of the others has been silent, and takes leave of the dead (rule 3). */
+/* Measures for how long each other gateway has been silent, and declares gateways dead (rule 3). */
 static void
 watch_peers(struct rstore *st, struct gateway_table *t)
 {
@@ -436,17 +439,17 @@ turn(void *cookie)
 			log_warn("the table of gateways cannot be written: %s", strerror(-e));
 		return;
 	}
-	/* It goes on by one at a time, so no pin is overtaken. */
+	/* The epoch advances by one at a time, so at most one epoch before the current one is pinned. */
 	if (t.epoch > atomic_load(&gw->epoch)) {
 		atomic_store(&gw->epoch, t.epoch);
 		atomic_store(&gw->epoch_ns, clock_ns());
 	}
 	advance(st, &t);
-	watch_peers(st, &t); /* keeps the rows */
+	watch_peers(st, &t); /* takes over t.peers */
 	format_look(st);
 }
 
-/* ---- life ---- */
+/* ---- start, stop ---- */
 
 int
 gateway_start(struct rstore *st, char *err, size_t err_len)
@@ -481,7 +484,7 @@ gateway_stop(struct rstore *st)
 	periodic_stop(&st->usage);
 	periodic_stop(&gw->cleaner);
 	periodic_stop(&gw->watcher);
-	/* Beats go on until nobody waits for the cluster any more. */
+	/* The row is written until no other thread waits for the cluster. */
 	periodic_stop(&gw->beat);
 	if (gw->is_entered)
 		leave(st);

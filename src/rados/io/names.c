@@ -14,7 +14,7 @@ parts_names(const void *parts, size_t len, bool is_garbage, name_fn name, void *
 	struct record part = { 0 };
 	int e;
 
-	/* All of a damaged list is unknown. */
+	/* A damaged list is rejected as a whole, before the first name. */
 	do {
 		e = part_next(&list, &part);
 	} while (e > 0);
@@ -100,7 +100,7 @@ read_own_map(const struct rstore *st, struct rid map, char **ret_list, size_t *r
 
 	if (e < 0)
 		return e;
-	/* Damaged, it can name what belongs to others.  Those of former versions have none. */
+	/* A damaged list could name data of other objects. Maps of earlier versions have no CRC. */
 	e = rados_getxattr(st->client[0].io[POOL_META], map_name(map).text, XATTR_CRC, (char *)&crc,
 			   sizeof crc);
 	if (e == sizeof crc)

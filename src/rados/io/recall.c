@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What this gateway remembers of objects' records, so that a PUT need not look first, and a GET can read beside its look.
+ * Cached records of objects, so that a PUT needs no look-up, and a GET can read data in parallel with its
+ * look-up.
  *
- * A look costs the OSD nearly half of what the change costs, and waits there for the change before.  It is not what makes a
- * change safe: the operation compares the generation and the whole record.  So a PUT is decided on the record that this
- * gateway has set last; and, where looks find nothing again and again (new objects), on that nothing is there.
+ * A look-up costs an OSD nearly half as much as a change, and waits there for earlier changes. A look-up is
+ * not needed for safety, because the operation compares the generation and the whole record. So a PUT is
+ * decided on the record that this gateway set last; or, after several look-ups of the bucket that found no
+ * object, on the assumption that the key has none.
  *
- * A mistake costs three round trips: after one nothing is remembered of that bucket for a while.  Where a balancer
- * sends a key's requests to the same gateway there are next to none.
+ * A wrong assumption costs three round trips; after one, no cached record of that bucket is used for a while.
+ * If a load balancer sends all requests for a key to the same gateway, wrong assumptions are rare.
  *
- * For GETs (ahead.c) it is enough to know what data objects a record names, of more keys, and it is what any GET has seen that
- * counts, too.  A mistake costs a read.
+ * GETs (ahead.c) need only the data objects that a record names, which are cached for more keys, also after
+ * look-ups of GETs. A wrong one costs a read.
  */
 #include "rados/io/rados_int.h"
 
@@ -20,13 +22,13 @@
 
 #include <string.h>
 
-#define ABSENCES 8 /* looks in a row that found nothing */
+#define ABSENCES 8 /* number of consecutive look-ups without an object */
 #define PAUSE_NS NS_PER_S
 
 struct remembered {
-	uint64_t bucket; /* its serial */
+	uint64_t bucket; /* serial number of the bucket */
 	uint32_t key_len, value_len;
-	char bytes[]; /* key, then value; no value: nothing is there */
+	char bytes[]; /* key, then value; without a value the key has no object */
 };
 
 void
@@ -57,7 +59,7 @@ is_of(const struct remembered *m, const struct rbucket *rb, const struct txn_key
 	return m && m->bucket == rb->serial && m->key_len == k->len && memcmp(m->bytes, k->key, k->len) == 0;
 }
 
-/* Takes the place of what the slot has; NULL: of what it has of that key. */
+/* Puts m into its slot, in the place of any other entry; m NULL: removes the entry of the key. */
 static void
 put_in(struct recall_table *r, const struct rbucket *rb, const struct txn_key *k, struct remembered *m)
 {
@@ -99,7 +101,7 @@ recall_note(const struct txn *t)
 	}
 }
 
-/* 1: it is remembered; 0: it is not; -1: there is no memory. */
+/* Finds the cached record of a key, and copies it. Returns 1; 0: not cached; -1: no memory. */
 static int
 find(struct recall_table *r, const struct rbucket *rb, struct txn_key *k)
 {
@@ -125,7 +127,7 @@ recall(struct txn *t)
 	int found = 1;
 
 	check(t->shard && rb && t->key_nr > 0);
-	/* Only at a generation at which this gateway was seen to be alive (rule 5). */
+	/* Only at a generation after which this gateway was seen not to be dead (rule 5). */
 	t->generation = atomic_load(&t->shard->known);
 	if (!t->generation || clock_ns() < atomic_load(&rb->recall_after_ns))
 		return false;
@@ -157,7 +159,7 @@ recall_wrong(const struct txn *t)
 		put_in(&t->port->st->recall, t->rb, &t->key[i], NULL);
 }
 
-/* ---- what records name ---- */
+/* ---- data objects that records name ---- */
 
 static struct data_seen *
 lock_named(struct recall_table *r, uint64_t hash)

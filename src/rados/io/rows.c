@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of the index, and of the tables of buckets and of gateways: read by ports; read and written by threads that wait. */
+/* Rows of the index, and of the tables of buckets and of gateways: read by ports; read and written by
+ * threads that may block. */
 #include "rados/io/gateway_int.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ row_read_op(struct row_read *rr, const char *key)
 	return op;
 }
 
-/* Copies the first bytes of the value, and ends the read. Returns as row_read_end() does. */
+/* Copies the first bytes of the value, and ends the read. Returns the same as row_read_end(). */
 static int
 take_value(struct row_read *rr, void *buf, size_t cap)
 {
@@ -37,7 +38,7 @@ row_read_end(struct row_read *rr)
 	return take_value(rr, rr->val, sizeof rr->val);
 }
 
-/* Gives the rows of a page to row(). Returns 0 or the result of row(). */
+/* Passes the rows of a page to row(). Returns 0 or the result of row(). */
 static int
 page_rows(rados_omap_iter_t iter, char after[OMAP_KEY_MAX], row_fn row, void *cookie)
 {
@@ -48,7 +49,7 @@ page_rows(rados_omap_iter_t iter, char after[OMAP_KEY_MAX], row_fn row, void *co
 	while (e == 0 && rados_omap_get_next2(iter, &key, &val, &key_len, &val_len) == 0 && key) {
 		if (key_len >= OMAP_KEY_MAX)
 			return -EBADMSG;
-		/* A row before this one may have moved the position beyond it. */
+		/* row() may have moved `after` beyond this row. */
 		if (strcmp(key, after) > 0)
 			memcpy(after, key, key_len + 1);
 		e = row(cookie, key, key_len, val, val_len);
@@ -101,7 +102,7 @@ scan_begin(struct rport *p, struct scan *s, const char *object, const char *pref
 	next_page(s);
 }
 
-/* ---- on a thread that waits ---- */
+/* ---- on a thread that may block ---- */
 
 int
 write_now(rados_ioctx_t io, const char *object, rados_write_op_t op)

@@ -2,21 +2,24 @@
 /*
  * Changes of the index.
  *
- *	txn_start() --> bucket --> look --> decide() --> queue of the shard --> one operation --> over()
- *	                   ^         ^                                               |
- *	                   |         +------- lost: another one was faster ----------+
- *	                   +----------------- the shard is gone, or closed ----------+
+ *      txn_start() --> bucket --> look-up --> decide() --> queue --> one operation --> over()
+ *                         ^          ^                                    |
+ *                         |          +------ lost: a value has changed ---+
+ *                         +---------- the shard is absent or closed ------+
  *
- * A gateway has one operation per shard under way; what comes meanwhile rides in the next.  If that is lost, its
- * riders go again one by one.  Changes of one key never ride together: the later one waits, and is decided anew
- * on what the earlier one left.
+ * A gateway has at most one operation on each shard in progress; the changes that arrive in the meantime are
+ * combined in the next one (a batch). If a batch is lost, its changes are sent again one by one. Two changes
+ * of one key are never in the same batch: the later one waits, and is decided again on the result of the
+ * earlier one.
  *
- * A PUT whose key this gateway remembers (recall.c) is decided on that instead of a look: the operation compares all of it
- * anyway.  What is remembered refuses nothing; a refusal, and a change that lost, is looked at and decided anew.
+ * A PUT of a key with a cached record (recall.c) is decided on that record without a look-up, because the
+ * operation compares the whole record anyway. A cached record never causes a refusal: before a refusal, and
+ * after a lost change, the keys are read and the change is decided again.
  *
- * Each operation compares and sets this gateway's row in the shard, which has the operation's number.  RADOS knows an
- * operation that is sent again only as long as it is one of the last few thousand; beyond that the row keeps it from
- * being carried out twice, and tells of one that lost whether it had won (rule 6).
+ * Each operation compares this gateway's row in the shard, and sets the row to the number of the operation.
+ * RADOS recognises an operation that librados sends again only while it is among the last few thousand. Later
+ * the row prevents that the operation is executed twice, and shows of an operation that lost whether an
+ * earlier execution had won (rule 6).
  */
 #include "rados/io/rados_int.h"
 
@@ -28,17 +31,17 @@
 
 #define RIDERS_MAX 64
 #define RIDE_BYTES (256u << 10)
-#define RESTARTS_MAX 1000 /* of one change; each is a round trip */
-#define FINDS 8           /* so many GETs in a row found something: the next one will */
+#define RESTARTS_MAX 1000 /* of one change; each costs a round trip */
+#define FINDS 8 /* after this many GETs in a row that found an object, the next one will probably find one */
 #define LATE_NS (2 * NS_PER_S)
 
 struct batch {
-	struct row_read read; /* its call is that of the operation, too */
+	struct row_read read; /* its call is also that of the operation */
 	struct rshard *shard;
 	struct txn *riders;
 	uint64_t number;
-	struct quota_change sum;    /* of what they add */
-	uint8_t row[COUNTER_BYTES]; /* of this gateway, as it sets it */
+	struct quota_change sum;    /* sum of the changes of the usage */
+	uint8_t row[COUNTER_BYTES]; /* this gateway's row, as the operation sets it */
 };
 
 void
@@ -60,7 +63,7 @@ shard_fini(struct rshard *s)
 	pthread_mutex_destroy(&s->lock);
 }
 
-/* ---- what a change has of its own ---- */
+/* ---- contents of a transaction ---- */
 
 void
 txn_set_owner(rados_write_op_t op, const struct txn *t)
@@ -154,7 +157,7 @@ txn_garbage_data(struct txn *t, const struct garbage_data *data, uint32_t nr, co
 	e = gateway_id(t->port->st, &id);
 	if (e < 0)
 		return e;
-	/* Only its name is wanted. */
+	/* Only the name is needed. */
 	gateway_id_over(t->port->st, id);
 	if (!bytes_new(&value, garbage_bytes(nr)))
 		return -ENOMEM;
@@ -236,7 +239,7 @@ txn_fini(struct txn *t)
 	rbucket_release(t->rb);
 }
 
-/* ---- its end, and its beginning ---- */
+/* ---- end and beginning ---- */
 
 static void
 over(struct txn *t)
@@ -255,7 +258,7 @@ over(struct txn *t)
 	p->base.asker = was;
 }
 
-/* Reads an object of the index for whoever began the change, whatever has led here. */
+/* Reads an object of the index on behalf of the owner of t, which may not be the port's current asker. */
 static void
 read_for(struct txn *t, const char *name, rados_read_op_t op, void (*back)(struct call *c))
 {
@@ -274,7 +277,7 @@ fail(struct txn *t, int e)
 	over(t);
 }
 
-/* Takes a step again, but not without end. */
+/* Repeats a step, up to a limit. */
 static void
 again(struct txn *t, void (*step)(struct txn *t))
 {
@@ -288,14 +291,14 @@ static void look(struct txn *t);
 static void look_or_recall(struct txn *t);
 static void find_bucket(struct txn *t);
 
-/* What was known of the bucket is not so any more. */
+/* Begins again at the bucket, because the cached bucket is out of date. */
 static void
 restart(struct txn *t)
 {
 	check(t->object);
 	if (t->guess == GUESS_MADE)
 		t->guess = GUESS_OVER;
-	usage_release(t); /* the row is found by the bucket */
+	usage_release(t); /* needs the bucket, to find its row in the ledger */
 	if (t->rb) {
 		rbucket_doubt(t->rb);
 		rbucket_release(t->rb);
@@ -313,7 +316,7 @@ on_row(struct call *c)
 
 	if (e >= 0)
 		e = e > 0 ? bucket_decode(t->look.val, t->look.len, &row) : -ENXIO;
-	/* One that is being made is not there yet; one that is being removed is, until it is not. */
+	/* A bucket does not exist while it is being made, and exists until its removal has ended. */
 	if (e >= 0 && row.state == BUCKET_MAKING)
 		e = -ENXIO;
 	if (e == -ENXIO) {
@@ -373,7 +376,7 @@ txn_start(struct rport *p, struct txn *t)
 	look(t);
 }
 
-/* ---- the look ---- */
+/* ---- look-up ---- */
 
 static void enqueue(struct txn *t);
 
@@ -396,9 +399,9 @@ on_own_row(struct call *c)
 }
 
 /*
- * The generation of a shard is raised by whoever cleans up after a dead gateway, before anything is removed
- * that it had under way.  So where it is another one than this gateway knew, the question is whether this
- * gateway is the dead one: its row tells, if it is read behind the generation (rule 5).
+ * A gateway that cleans up after a dead gateway raises the generation of a shard before it removes the dead
+ * gateway's operations in progress. So if the generation is unknown, this gateway may be the dead one: its
+ * own row, read after the generation, shows whether it is (rule 5).
  */
 static void
 prove_alive(struct txn *t)
@@ -411,7 +414,7 @@ prove_alive(struct txn *t)
 		 on_own_row);
 }
 
-/* What was remembered does not do: it is looked. */
+/* Reads the keys, because a cached record is not sufficient. */
 static void
 look_after_all(struct txn *t)
 {
@@ -523,12 +526,13 @@ on_look(struct call *c)
 		rados_getxattrs_end(t->xattrs);
 	if (e >= 0 && t->is_read)
 		note_find(t);
-	/* Only the generation tells whether there is nothing, or no such bucket any more. */
+	/* Only the generation distinguishes an absent key from a removed bucket. */
 	if (e >= 0 && t->is_brief && !t->key[0].old.p) {
 		look(t);
 		return;
 	}
-	/* Gone, or its bucket is being removed, or was: the table of buckets knows. */
+	/* The shard is absent, or closed because its bucket is or was being removed: the table of buckets
+	 * decides. */
 	if (t->object && (e == -ENOENT || (e == 0 && t->generation & GENERATION_CLOSED)))
 		restart(t);
 	else if (e < 0)
@@ -550,7 +554,8 @@ look(struct txn *t)
 	}
 	check(t->shard && t->key_nr > 0 && t->is_pinned);
 	t->look.rv = t->xattrs_rv = 0;
-	/* Where a bucket is being removed nothing that is in it goes: to read a generation costs more than to read a value. */
+	/* No object disappears while its bucket is being removed. The generation is omitted, because
+	 * reading it costs more than reading a value. */
 	t->is_brief = t->is_read && atomic_load_explicit(&t->rb->finds, memory_order_relaxed) == FINDS;
 	if (!t->is_brief)
 		rados_read_op_getxattrs(op, &t->xattrs, &t->xattrs_rv);
@@ -559,8 +564,8 @@ look(struct txn *t)
 }
 
 /*
- * A change that is in the queue waits as long as the shard does; a look ends with its request.  So where the shard has not
- * answered for some time, what comes looks first.
+ * A queued change waits as long as its shard does, but a look-up ends with its request. So while a shard has
+ * not answered for some time, changes begin with a look-up.
  */
 static bool
 is_late(const struct rshard *s)
@@ -625,8 +630,8 @@ on_refused(struct msg *m)
 	over(t);
 }
 
-/* Takes out of the queue what rides together; of that, a quota may refuse some.  NULL: nothing is left there.  Under the
- * shard's lock. */
+/* Removes from the queue the changes of the next batch, after their quota check. Returns NULL if none is
+ * left. Called under the lock of the shard. */
 static struct txn *
 take_riders(struct rshard *s)
 {
@@ -668,12 +673,12 @@ add_compares(rados_write_op_t op, const struct txn *t)
 	for (int i = 0; i < t->key_nr; i++) {
 		const struct txn_key *k = &t->key[i];
 
-		/* What is not there equals the empty value, and no value is empty. */
+		/* An absent key equals the empty value, and no value is empty. */
 		op_compare(op, k->key, k->old.p ? k->old.p : "", k->old.len);
 	}
 }
 
-/* Keys that one operation sets, or removes: it does all of them at once. */
+/* Keys that an operation sets, or removes, in a single call. */
 struct keys {
 	size_t nr, max, *key_len, *val_len;
 	const char **key, **val;
@@ -684,7 +689,7 @@ keys_new(struct keys *k, size_t max)
 {
 	k->nr = 0;
 	k->max = max;
-	/* One block of memory, which begins at key. */
+	/* One block of memory for all four arrays. */
 	k->key = malloc(max * 2 * (sizeof *k->key + sizeof *k->key_len));
 	check(k->key);
 	k->val = k->key + max;
@@ -718,7 +723,8 @@ add_changes(struct keys *set, struct keys *removed, const struct txn *t)
 	}
 }
 
-/* A shard counts what it holds: each gateway in a row of its own, so that they do not get into each other's way. */
+/* Adds this gateway's row, which counts its changes. Each gateway has a row of its own, so that gateways
+ * do not conflict. */
 static void
 add_row(rados_write_op_t op, struct keys *set, struct batch *b, const char *key)
 {
@@ -728,7 +734,7 @@ add_row(rados_write_op_t op, struct keys *set, struct batch *b, const char *key)
 
 	quota_add(&is.sum, &b->sum);
 	counter_encode(b->row, &is);
-	/* One that was damaged to another length cannot be compared. */
+	/* A row that was damaged to another length cannot be compared. */
 	if (s->own_len <= sizeof s->own_row)
 		op_compare(op, key, s->own_row, s->own_len);
 	keys_add(set, key, strlen(key), &row);
@@ -783,14 +789,15 @@ on_row_made(struct call *c)
 {
 	struct batch *b = container_of(c, struct batch, read.call);
 
-	/* Made or not: it is there. */
+	/* The row exists in both cases. */
 	if (c->result >= 0 || c->result == -ECANCELED)
 		read_own(b, on_own);
 	else
 		settle(b, c->result);
 }
 
-/* Sets a row where there is none: what every change finds is a row, or this gateway is dead. */
+/* Makes this gateway's row in a shard without one. Changes never make the row: if it is missing at a
+ * change, this gateway has been declared dead. */
 static void
 make_row(struct batch *b)
 {
@@ -828,7 +835,7 @@ ship(struct rport *p, struct rshard *s, struct txn *riders)
 	const void *asker = p->base.asker;
 
 	check(b && riders && s->is_busy);
-	/* It is for all of them: nobody gives it up alone. */
+	/* The operation is for several owners, so no single owner may abort it. */
 	p->base.asker = NULL;
 	b->read.call.port = p;
 	b->shard = s;
@@ -868,7 +875,8 @@ on_decide_again(struct msg *m)
 	decide(container_of(m, struct txn, msg));
 }
 
-/* Gives to one that waits what another one made of a key of both.  False: no memory. */
+/* Copies the new values of a successful change into a waiting change of the same keys. Returns false
+ * without memory. */
 static bool
 take_over(struct txn *t, const struct txn *won)
 {
@@ -887,13 +895,14 @@ take_over(struct txn *t, const struct txn *won)
 				return false;
 		}
 	}
-	/* Now it is known, not remembered. */
+	/* The value is known now, not assumed. */
 	if (t->guess == GUESS_MADE && t->key_nr == 1)
 		t->guess = GUESS_OVER;
 	return true;
 }
 
-/* Those that waited for a key that was changed are decided anew.  Under the shard's lock. */
+/* Wakes the changes that wait for a key of the batch, to be decided again. Called under the lock of the
+ * shard. */
 static void
 wake_colliders(struct rshard *s, const struct batch *b)
 {
@@ -926,7 +935,7 @@ on_sent(struct msg *m)
 		t->is_alone = false;
 		look_after_all(t);
 	} else if (e == -ECANCELED && !t->is_alone) {
-		/* Perhaps not because of this one. */
+		/* Another change of the batch may be the cause. */
 		t->is_alone = true;
 		enqueue(t);
 	} else if (e == -ECANCELED || e == -ENOENT || e == -ENODATA) {
@@ -937,7 +946,7 @@ on_sent(struct msg *m)
 	}
 }
 
-/* Of those that rode together: all of it is done, or nothing. */
+/* Ends a batch, of which either all changes were made or none. */
 static void
 settle(struct batch *b, int result)
 {
@@ -977,7 +986,7 @@ settle(struct batch *b, int result)
 	free(b);
 }
 
-/* ---- whether one that lost had won ---- */
+/* ---- was a lost operation made before? ---- */
 
 static void on_fate(struct call *c);
 
@@ -998,8 +1007,9 @@ on_alive(struct call *c)
 }
 
 /*
- * Who requests it for may end; this goes on until it is known.  Where it cannot be, the riders end as those of a gateway
- * that another one has taken over from: what they wrote stays, for those who come after this one.
+ * Ends a batch after the comparison failed, when this gateway's row shows whether the operation had been made
+ * before. Read errors are retried, also after the end of the requests. If the row cannot be judged, the
+ * changes end as if this gateway had been declared dead: their data stays, for the gateway that cleans up.
  */
 static void
 on_fate(struct call *c)
@@ -1024,7 +1034,8 @@ on_fate(struct call *c)
 		settle(b, e);
 		break;
 	case -ENODATA:
-		/* Others have added it to theirs, as they do when a gateway is dead; or it was damaged, and is repaired. */
+		/* Other gateways have added the row to row 0, because this gateway is dead; or a repair
+		 * has removed a damaged row. */
 		read_row(b, OBJECT_STORE, gateway_key('i', c->port->st->gw.instance).text, on_alive);
 		break;
 	case -ETIMEDOUT:
@@ -1040,7 +1051,7 @@ on_batch(struct call *c)
 {
 	struct batch *b = container_of(c, struct batch, read.call);
 
-	/* As what is sent again is judged by who does not know it any more. */
+	/* Tests a repeated operation that RADOS does not recognise any longer. */
 	if (c->result >= 0 && fault_asked("change.forgotten")) {
 		fault_point("change.forgotten");
 		ship_now(b);

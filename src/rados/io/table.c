@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of buckets, an object of the meta pool: looks, attributes and quotas. */
+/* The table of buckets, an object of the meta pool: look-ups, attributes and quotas. */
 #include "rados/io/rados_int.h"
 
 #include "base/check.h"
@@ -57,11 +57,13 @@ find_bucket(const struct table_view *tv, struct model_record *ret_record)
 
 	if (!value->p || e < 0)
 		return e;
-	/* A bucket exists until its removal has ended, but can be neither created nor removed before. */
+	/* A bucket exists until its removal has ended; until then it can be neither created nor removed
+	 * again. */
 	if (row.state == BUCKET_ENDING ? tv->act != MODEL_SET_BUCKET_ATTRS
 				       : row.state == BUCKET_MAKING && tv->act == MODEL_MAKE_BUCKET)
 		return -EAGAIN;
-	/* The attributes end with their bucket, so its version is lower than theirs. */
+	/* The attributes end with their bucket, so 0 can stand for its version, which must be lower than
+	 * theirs. */
 	*ret_record = (struct model_record){ .copies = 1 };
 	return row.state != BUCKET_MAKING;
 }
@@ -104,7 +106,7 @@ table_decide(struct txn *t, const struct model_op *op, bool has_object, struct m
 	return changes;
 }
 
-/* ---- looks at the table ---- */
+/* ---- look-ups in the table ---- */
 
 struct bucket_look {
 	struct txn txn;
@@ -167,7 +169,7 @@ struct set_op {
 	bool removes;
 	uint64_t version;
 	struct battrs docs;     /* owned by the caller */
-	struct quota_plan plan; /* of the attributes */
+	struct quota_plan plan; /* reserves space for the attributes */
 	bool is_quota;
 	struct store_use max;
 };

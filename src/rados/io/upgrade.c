@@ -9,7 +9,8 @@
 
 #define RAISE_TRIES 100
 
-/* Raises the version if no gateway enters meanwhile. Returns 0; -ECANCELED: another try is needed; or -errno. */
+/* Raises the version unless a gateway starts in the meantime. Returns 0; -ECANCELED: another attempt is
+ * needed; or -errno. */
 static int
 raise_once(struct rstore *st, char *said, size_t said_len)
 {

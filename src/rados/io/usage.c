@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What buckets hold, and quotas (model/quota.h).
+ * Usage of buckets, and quotas (model/quota.h).
  *
- * Each shard has a row of counters for each gateway that changed it, set in the operation that changes it (shard.c), so
- * gateways do not get into each other's way; the sum of the rows is what the shard holds.  What this gateway adds is in
- * the book at once; what others add is read every READ_NS, so that together they exceed a bound by at most what they
- * bring in that time.  Rows of gateways that are no more are added to that of number 0.
+ * Each shard has a row of counters for each gateway that has changed it, set in the same operation as the
+ * change (shard.c), so that gateways do not conflict; the sum of the rows is the usage of the shard. Changes
+ * of this gateway are in the quota ledger immediately. Those of other gateways are read every READ_NS, so
+ * several gateways together exceed a limit by at most the bytes that they write in this time. The rows of
+ * former gateways are added up in row 0.
  *
- * A thread of its own reads: a shard that does not answer costs nobody else's count anything.  While it does not, it
- * cannot grow either.
+ * A helper thread reads the counters. A shard that does not answer delays the count of no other shard; and it
+ * cannot grow while it does not answer.
  */
 #include "rados/io/gateway_int.h"
 
@@ -22,16 +23,18 @@
 #include <string.h>
 #include <time.h>
 
-#define READ_NS (5 * NS_PER_S)   /* and as much again for the reading: 10 s */
-#define ANSWER_NS (2 * NS_PER_S) /* of a shard that is up */
-#define DOCS_TURNS 120u          /* readings of the buckets to one of their documents: 10 minutes */
+#define READ_NS (5 * NS_PER_S)   /* with the duration of a reading, changes are counted after at most 10 s */
+#define ANSWER_NS (2 * NS_PER_S) /* time for the answer of a shard that is up */
+#define DOCS_TURNS 120u          /* the documents of buckets are read once in this many turns: 10 minutes */
 #define READS_AT_ONCE 64
-#define IDLE_READS 1024u        /* a turn, of shards of buckets without bounds */
-#define IDLE_SHARDS (64u << 10) /* of such buckets, that are kept in the cache for it: some 20 MB */
+#define IDLE_READS 1024u /* shards of buckets without limits that are read in a turn */
+/* shards of buckets without limits that are cached for these readings: some 20 MB */
+#define IDLE_SHARDS (64u << 10)
 
-/* ---- the book ---- */
+/* ---- the quota ledger ---- */
 
-/* The bucket's row, unless a later one of the same name has it.  Under the book's lock. */
+/* Returns the row of the bucket in the ledger; NULL: none, or it belongs to a later bucket of the same
+ * name. Called under the lock of the ledger. */
 static struct quota_row *
 row_of(const struct rbucket *rb)
 {
@@ -40,7 +43,7 @@ row_of(const struct rbucket *rb)
 	return row && quota_version(row, 0) == rb->serial ? row : NULL;
 }
 
-/* Locks the book, and returns the same row. */
+/* Locks the ledger, and returns the row as row_of() does. */
 static struct quota_row *
 lock_row(const struct rbucket *rb)
 {
@@ -54,7 +57,7 @@ usage_enter(struct rbucket *rb)
 	struct quota_book *book = rb->store->book;
 
 	quota_lock(book);
-	/* Without memory it is not counted: its bounds are not heeded. */
+	/* Without memory the bucket is not counted, and its limits have no effect. */
 	if (!quota_enter(book, 0, rb->name, rb->name_len, rb->serial))
 		log_warn("no memory to count what bucket %.*s holds", (int)rb->name_len, rb->name);
 	quota_unlock(book);
@@ -77,7 +80,7 @@ usage_bound(struct rstore *st, const char *name, size_t len, const struct store_
 	struct quota_row *row;
 
 	if (!rb)
-		return; /* the next reading finds it */
+		return; /* the next reading finds the limits */
 	row = lock_row(rb);
 	atomic_store(&rb->bounded, atomic_load(&st->usage_turn));
 	if (row)
@@ -103,15 +106,15 @@ usage_set_docs(struct rstore *st, const char *name, size_t len, uint32_t doc_byt
 int
 usage_reserve(struct rstore *st, const char *name, size_t len, uint64_t whole_bytes, struct quota_hold *hold)
 {
-	/* The replaced object is unknown before the commit, so growth is judged there. */
+	/* The commit checks the growth, because the replaced object is unknown before. */
 	static const struct quota_change none;
 	int e = quota_reserve(st->book, 0, name, len, &none, whole_bytes, hold);
 
-	/* Whether there is such a bucket is for the commit to say. */
+	/* The commit checks whether the bucket exists. */
 	return e == -ENXIO ? 0 : e;
 }
 
-/* ---- a change ---- */
+/* ---- changes ---- */
 
 int
 usage_judge(struct txn *t)
@@ -134,7 +137,7 @@ usage_judge(struct txn *t)
 	return e;
 }
 
-/* Under the book's lock. */
+/* Releases the change that t holds in the ledger. Called under the lock of the ledger. */
 static void
 let_go(struct quota_book *book, struct quota_row *row, struct txn *t)
 {
@@ -156,7 +159,8 @@ usage_release(struct txn *t)
 	quota_unlock(book);
 }
 
-/* Has the book say what the shard holds, and takes back what changes that are done have held. Under the shard's lock. */
+/* Updates the usage of a shard in the ledger, and releases the changes that `done` held. Called under the
+ * lock of the shard. */
 static void
 book_shard(struct rshard *s, struct txn *done)
 {
@@ -214,7 +218,7 @@ usage_take_own(struct rshard *s, const uint8_t *val, size_t len)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- reading what others count ---- */
+/* ---- reading the counters of other gateways ---- */
 
 struct reading {
 	rados_completion_t comp;
@@ -225,7 +229,7 @@ struct reading {
 	uint32_t n;
 };
 
-/* Waits for calls until they are over or it is too late; then what is left of them is cancelled. */
+/* Waits until all calls have ended; after ANSWER_NS cancels the others. */
 static void
 wait_for_all(rados_ioctx_t io, struct reading *r, uint32_t nr)
 {
@@ -241,9 +245,9 @@ wait_for_all(rados_ioctx_t io, struct reading *r, uint32_t nr)
 	}
 }
 
-/* Adds rows of gateways that are no more to that of number 0, some at a time. */
+/* An operation that adds up rows of former gateways in row 0, up to FOLD_MAX at a time. */
 struct fold {
-	rados_write_op_t op; /* NULL: there are none */
+	rados_write_op_t op; /* NULL: no such rows */
 	uint32_t nr;
 	struct counter all;
 	bool has_zero;
@@ -280,7 +284,7 @@ fold_dead(struct rstore *st, const struct fold *f, const char *shard)
 	if (!f->has_zero)
 		op_compare(f->op, zero.text, "", 0);
 	op_set(f->op, zero.text, sum, sizeof sum);
-	/* Lost or not: the next reading sees it. */
+	/* If the operation is lost, the next reading finds the rows again. */
 	if (rados_aio_create_completion2(NULL, NULL, &r.comp) == 0) {
 		if (rados_aio_write_op_operate(f->op, io, r.comp, shard, NULL, 0) == 0)
 			wait_for_all(io, &r, 1);
@@ -316,7 +320,7 @@ take_counts(struct rstore *st, struct reading *r)
 	s->others = others;
 	book_shard(s, NULL);
 	pthread_mutex_unlock(&s->lock);
-	/* One of those that run does it, once it knows who does. */
+	/* One of the running gateways adds up the rows, after it has read the table of gateways. */
 	if (f.nr && gateways && r->n % gateways == atomic_load(&st->gw.rank))
 		fold_dead(st, &f, s->name);
 	if (f.op)
@@ -352,7 +356,7 @@ read_counts(struct rstore *st, struct reading *r, uint32_t nr)
 	}
 }
 
-/* Reads the shards of so many buckets, many at once. */
+/* Reads of shards that are sent together. */
 struct crowd {
 	struct rstore *st;
 	uint32_t nr;
@@ -385,7 +389,7 @@ read_all(struct rstore *st)
 		if (quota_concerns(st->book, list[i]->name, list[i]->name_len))
 			read_bucket(c, list[i]);
 	}
-	/* Of the others some, and the next time the next ones. */
+	/* Some of the buckets without limits; the next turn continues after them. */
 	at = nr ? st->usage_next % nr : 0;
 	for (uint32_t i = 0; i < nr && idle < IDLE_READS && !atomic_load(&st->usage.stop); i++, at++) {
 		struct rbucket *rb = list[at % nr];
@@ -408,11 +412,11 @@ usage_forget(struct rstore *st, uint32_t instance)
 	rados_write_op_t op = rados_create_write_op();
 
 	op_remove(op, key_counter(instance).text);
-	/* Where that does not work, a few bytes stay. */
+	/* After an error the row remains, a few bytes. */
 	write_now(st->client[0].io[POOL_META], OBJECT_BUCKETS, op);
 }
 
-/* ---- reading which buckets there are, and their bounds ---- */
+/* ---- reading the table of buckets, and the limits ---- */
 
 struct bound {
 	char name[1 + STORE_BUCKET_MAX];
@@ -422,7 +426,7 @@ struct bound {
 struct table {
 	struct rstore *st;
 	uint64_t turn;
-	struct bound *bound; /* in the order of names */
+	struct bound *bound; /* limits of buckets, in the order of names */
 	size_t nr, cap, at;
 	uint32_t idle_shards;
 };
@@ -453,7 +457,7 @@ take_bound(struct table *t, struct rbucket *rb, const struct bound *b)
 	static const struct store_use unbounded = { STORE_UNBOUNDED, STORE_UNBOUNDED, STORE_UNBOUNDED };
 	struct quota_row *row = lock_row(rb);
 
-	/* What this gateway has set since the reading began counts more. */
+	/* Limits that this gateway has set since the reading began are newer. */
 	if (row && atomic_load(&rb->bounded) < t->turn)
 		quota_bound(t->st->book, row, b ? &b->max : &unbounded);
 	quota_unlock(t->st->book);
@@ -468,10 +472,10 @@ on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t
 	struct rbucket *rb;
 
 	if (key_len < 2 || key_len - 1 > STORE_BUCKET_MAX || bucket_decode(val, val_len, &row) < 0)
-		return 0; /* --fsck tells of it */
+		return 0; /* reported by --fsck */
 	if (row.state == BUCKET_MAKING)
 		return 0;
-	/* Buckets are read in the order of names, too. */
+	/* Rows of buckets are in the order of names as well. */
 	while (t->at < t->nr && strcmp(t->bound[t->at].name, key + 1) < 0)
 		t->at++;
 	b = t->at < t->nr && strcmp(t->bound[t->at].name, key + 1) == 0 ? &t->bound[t->at] : NULL;
@@ -492,7 +496,7 @@ on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t
 	return 0;
 }
 
-/* Counts the documents of a bucket, which another gateway may have set. */
+/* Sets the size of a bucket's documents in the ledger; another gateway may have changed them. */
 static int
 on_docs(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
@@ -527,7 +531,7 @@ turn(void *cookie)
 
 	if (e == 0)
 		e = each_row(st, OBJECT_BUCKETS, "b", on_bucket, &t);
-	/* Seldom, as these rows are long. */
+	/* Rarely, because these rows are long. */
 	if (e == 0 && t.turn % DOCS_TURNS == 1)
 		e = each_row(st, OBJECT_BUCKETS, "a", on_docs, &t);
 	if (e == 0)
@@ -541,7 +545,7 @@ turn(void *cookie)
 int
 usage_start(struct rstore *st)
 {
-	/* Once before anybody is served. */
+	/* The first reading is before the first request. */
 	turn(st);
 	return periodic_start(&st->usage, "store-usage", READ_NS, turn, st);
 }

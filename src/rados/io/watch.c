@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of the monitors: how full the pools are, and which placement group holds up what waits.  The watcher's thread. */
+/* Questions to the monitors: how full the pools are, and for which placement group the oldest operation
+ * waits. For the watcher's thread. */
 #include "rados/io/gateway_int.h"
 
 #include "base/clock.h"
@@ -10,7 +11,7 @@
 
 #define LATE_NS (2 * NS_PER_S)
 
-/* The text of a member of JSON in one line, as the monitors write it: a string, or a number. */
+/* Copies the value of a member, a string or number, from JSON in one line, as the monitors write it. */
 static void
 member(const char *json, const char *name, char *out, size_t len)
 {
@@ -25,7 +26,7 @@ member(const char *json, const char *name, char *out, size_t len)
 	snprintf(out, len, "%.*s", (int)n, p);
 }
 
-/* Which placement group an object lies in, and on which OSD. */
+/* Finds the placement group of an object, and its primary OSD. */
 static int
 ask_place(struct rstore *st, const char *pool, const char *object, char *out, size_t len)
 {
@@ -67,7 +68,7 @@ ask_cluster(void *cookie)
 	for (int i = 0; i < POOL_NR; i++) {
 		int64_t id = rados_pool_lookup(st->client[0].cluster, pool[i]);
 
-		/* One of that name that was made since is another one. */
+		/* A pool that was made again with the same name has another id. */
 		if (id == -ENOENT || (id >= 0 && id != rados_ioctx_get_id(st->client[0].io[i])))
 			atomic_store(&st->stats[i].is_gone, true);
 	}
