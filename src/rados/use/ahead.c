@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The first bytes of objects that are read while their record is looked at.
+ * Parallel reads: the first bytes of an object are read while its record is looked up.
  *
- * A GET is two trips, one behind the other: the record names the data object.  Each costs a GET of 64 KiB about the same, most
- * of it in threads that wake each other; and a GET of 4 MiB has nothing to read meanwhile, while the look waits its turn behind
- * what the OSD does for others.  So what a record named when this gateway set it last, or looked at it last for a GET,
- * is remembered, and read beside the look.  The look decides all the same: what it finds names other bytes, or nothing, and
- * what was read is dropped.  The name of a data object is enough to tell, as none is used twice and none changes; the bytes
- * are checked by the record that was looked at.  The epoch was pinned before either was sent, so what the look names is there.
+ * A GET is two consecutive round trips, because the record names the data object. For a GET of 64 KiB both
+ * cost about the same, mostly in threads that wake each other. A GET of 4 MiB would read nothing during the
+ * look-up, which waits in the OSD for the operations of other clients. So the data objects that a record
+ * named when this gateway last set it, or looked it up for a GET, are cached and read in parallel with the
+ * look-up. The result of the look-up decides: if the record names other data objects, or does not exist, the
+ * bytes are dropped. The name of a data object is sufficient for the comparison, because a name is never used
+ * twice and data objects do not change. The CRCs in the record or the trailer verify the bytes. The epoch is
+ * pinned before both calls, so the data objects in the record exist.
  *
- * A request has a buffer only when it knows how many bytes it moves, which is behind the look.  One granule comes into memory of
- * the port's own, and is copied from there.  More comes into a spare of whoever lends them (store_spares), and the reader's buffer is
- * exchanged for that; where there is none to spare, it is read behind the look.  A port has AHEAD_MAX of either kind.
+ * A request gets its buffer after the look-up, because the number of bytes is unknown before. One granule is
+ * read into memory of the port, and copied from there. More is read into a buffer that the owner of the port
+ * lends (store_spares), which then replaces the reader's buffer; if none can be lent, the bytes are read
+ * after the look-up. A port has at most AHEAD_MAX parallel reads of each kind.
  */
 #include "rados/use/use_int.h"
 
@@ -25,14 +28,14 @@ _Static_assert(DATA_OBJECT_MAX / STORE_GRANULE * 8 + 8 <= TRAILER_MAX, "the trai
 
 struct ahead {
 	struct data_read dr;
-	struct ahead *next; /* of those that are free */
+	struct ahead *next; /* next in the list of free ones */
 	uint64_t size_bytes;
 	bool is_back, is_dropped;
-	struct buf *buf; /* NULL: bytes has them */
+	struct buf *buf; /* buffer for the bytes; NULL: they are in `bytes` */
 	void (*back)(void *cookie);
 	void *cookie;
 	uint8_t trailer[TRAILER_MAX];
-	char bytes[]; /* a granule and, behind what was read, its trailer */
+	char bytes[]; /* room for a granule and its trailer, if buf is NULL */
 };
 
 /* ---- buffers ---- */
@@ -53,7 +56,7 @@ take_small(struct rport *p)
 	return a;
 }
 
-/* Takes one with a buffer for len bytes, or for the first of them. */
+/* Allocates a read with a buffer for len bytes, or for a part of them. */
 static struct ahead *
 take_large(struct rport *p, uint32_t len)
 {
@@ -63,7 +66,7 @@ take_large(struct rport *p, uint32_t len)
 	if (!a)
 		return NULL;
 	a->buf = len > BUF_RUN_BYTES / 2 ? s->take(s, BUF_RUN) : NULL;
-	/* As a request has where there are no runs. */
+	/* A request also has such a buffer if no run is free. */
 	if (!a->buf)
 		a->buf = s->take(s, BUF_LARGE);
 	if (!a->buf) {
@@ -90,7 +93,7 @@ on_spares(struct msg *m)
 	}
 }
 
-/* Gives a buffer back, later: who lent it may be the caller. */
+/* Returns a buffer to its lender, by a message, because the lender may be the caller. */
 static void
 spare_back(struct rport *p, struct buf *b)
 {
@@ -102,7 +105,7 @@ spare_back(struct rport *p, struct buf *b)
 	p->spares_back = b;
 }
 
-/* Ends one; b is the buffer that goes back, of a large one. */
+/* Frees a read; b: the buffer to return, if the read has one. */
 static void
 end(struct ahead *a, struct buf *b)
 {
@@ -182,7 +185,8 @@ ahead_judge(struct ahead *a, const struct txn *t, const struct record *rec)
 	bool is_it = a && rec && rec->kind == REC_DATA && rid_same(a->dr.id, rec->data) &&
 		     a->size_bytes == rec->size_bytes && a->dr.has_trailer == (rec->crc_nr == 0);
 
-	/* Where others change it again and again, not every one of these reads is in vain. */
+	/* After a wrong parallel read the next look-up has none, so a key that other gateways change often
+	 * does not cost a read each time. */
 	recall_seen(&st->recall, t->rb, &t->key[0], rec, a && !is_it);
 	if (a)
 		atomic_fetch_add_explicit(is_it ? &st->ahead_right : &st->ahead_wrong, 1,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deletes of objects, and their new attributes. */
+/* Deletes of objects, and changes of their attributes. */
 #include "rados/use/use_int.h"
 
 #include "base/check.h"
@@ -10,7 +10,7 @@ struct change_op {
 	struct txn txn; /* key 0: the object */
 	struct model_op op;
 	struct store_pre pre;
-	struct rid id; /* of the commit */
+	struct rid id; /* id of the commit */
 	const void *attrs;
 	uint32_t attrs_len;
 };
@@ -62,7 +62,7 @@ on_change_over(struct txn *t)
 	txn_op_over(t);
 }
 
-/* The precondition and the names are copied. */
+/* Copies the precondition and the names, which are valid only until the return. */
 int
 rstore_change_object(struct store_port *sp, const struct store_change *c, struct store_op *op)
 {

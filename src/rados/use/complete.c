@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Ends of uploads: completions and aborts.
+ * The ends of uploads: completions and aborts.
  *
- * The gateway that completes or aborts an upload closes the upload first: the row of the upload names the act.
- * Parts are refused from then on, so the list of parts that is read next is final, however many pages it has. Then
- * one change removes all rows of the upload from the index. An upload whose closer has ended may be closed by
- * another gateway.
+ * The gateway that completes or aborts an upload closes the upload first: the row of the upload names the
+ * act. Parts are refused from then on, so the list of parts that is read next is final, however many pages it
+ * has. Then one change removes all rows of the upload from the index. An upload whose closer has ended may be
+ * closed by another gateway.
  */
 #include "rados/use/use_int.h"
 
@@ -20,19 +20,19 @@ struct close_op {
 	struct txn txn;           /* key 0: the upload; COMPLETE: key 1: the object */
 	struct store_complete *c; /* NULL: the upload is aborted */
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
-	struct rid act; /* id of the closing, of the record and of the map */
+	struct rid act; /* id of the closing, and of the new record and the map */
 	struct scan scan;
 	char prefix[OMAP_KEY_MAX];
 	struct found_parts found;
 	uint64_t size_bytes, crc64; /* of the object */
 	struct bytes list;          /* the parts, encoded */
 	bool has_map;
-	bool is_map_left;     /* the map is written, and no record names it */
+	bool is_map_left;     /* the map was written, and no record names it */
 	struct call call;     /* write of the map */
-	struct map_read done; /* of the object that this upload became */
-	struct bytes there;   /* the record of the object that this upload became, and decoded */
+	struct map_read done; /* list of parts of the object that was completed from this upload */
+	struct bytes there;   /* record of that object, and decoded */
 	struct record object;
-	int said; /* the result, after the upload is open again */
+	int said; /* result of the operation, kept while the upload is opened again */
 };
 
 static void
@@ -42,7 +42,7 @@ close_end(struct close_op *co, int result)
 	free(co->list.p);
 	free(co->done.list.p);
 	free(co->there.p);
-	/* After a takeover the other gateway removes the map. */
+	/* After -ESHUTDOWN another gateway removes the map. */
 	if (co->is_map_left && result != -ESHUTDOWN)
 		map_remove(co->txn.port, co->act);
 	else
@@ -58,7 +58,7 @@ is_ours(const struct txn *t, const struct close_op *co, struct upload *ret_uploa
 	       rid_same(ret_upload->close, co->act);
 }
 
-/* -- the upload is opened again after an error -- */
+/* -- opening the upload again after an error -- */
 
 static enum txn_say
 decide_open_again(struct txn *t)
@@ -89,9 +89,9 @@ give_up(struct close_op *co, int result)
 		txn_again(&co->txn, decide_open_again, on_open_again);
 }
 
-/* -- the last change: all rows of the upload are removed, and the object is set -- */
+/* -- the last change: removes all rows of the upload, and sets the object -- */
 
-/* Returns the operation of the model; list: with which the parts are compared, NULL: with none. */
+/* Returns the operation for the model. list: the list with which the parts are compared; NULL: none. */
 static struct model_op
 op_of(const struct close_op *co, const struct store_complete *list)
 {
@@ -157,8 +157,8 @@ on_last(struct txn *t)
 	struct close_op *co = container_of(t, struct close_op, txn);
 
 	fault_point(co->c ? "complete.done" : "abort.done");
-	/* After -ECANCELED the change has either lost for good, or was made and has been followed by changes whose
-	 * garbage names the map. */
+	/* After -ECANCELED the change can no longer be made; or it was made, and later changes have named
+	 * the map as garbage. */
 	co->is_map_left &= t->result != 0 && t->result != -ECANCELED;
 	if (t->result == 0 || t->result == -ECANCELED || t->result == -ESHUTDOWN)
 		close_end(co, t->result);
@@ -255,13 +255,13 @@ on_closed(struct txn *t)
 	scan_begin(t->port, &co->scan, t->shard->name, co->prefix, UINT32_MAX, on_part, on_all_found);
 }
 
-/* -- the same completion, sent again -- */
+/* -- a repeated completion -- */
 
-/* A view of the parts of an object, which are asked for in the order of their numbers. */
+/* A view of the parts of an object, for queries in the order of the numbers. */
 struct parts_of_object {
 	struct model_view view;
 	struct cur list;
-	struct record part; /* the last one that was decoded */
+	struct record part; /* part that was decoded last */
 };
 
 static int
@@ -320,7 +320,8 @@ on_first(struct txn *t)
 
 /* -- closing the upload -- */
 
-/* Looks, after the upload was not found, whether the object was completed from this upload and with this list. */
+/* Finds out, after the upload was not found, whether the object was completed from this upload and with
+ * this list. */
 static enum txn_say
 look_for_done(struct txn *t)
 {
@@ -355,7 +356,7 @@ decide_close(struct txn *t)
 	say = rows_decide(&rows, &op);
 	if (say != TXN_COMMIT)
 		return say;
-	/* The usage changes with the last change. */
+	/* The last change will change the usage. */
 	t->delta = (struct quota_change){ 0 };
 	return upload_set(t, &rows.upload, co->act);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads of data objects, checked by the CRCs of their granules. */
+/* Reads of data objects, verified by the CRCs of their granules. */
 #include "rados/use/use_int.h"
 
 #include "base/check.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shows the rows that a transaction has read to the object model; see model/decide.h. */
+/* Shows the rows that a transaction has read to the object model (model/decide.h). */
 #include "rados/use/use_int.h"
 
 #include "base/age_clock.h"
@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-/* The object or part is the last key, because the keys before it are conditions. */
+/* Finds the object or part, which is the last key; the keys before it are conditions. */
 static int
 find_old(struct rows *rows, struct model_record *ret_record)
 {
@@ -20,9 +20,10 @@ find_old(struct rows *rows, struct model_record *ret_record)
 	return 1;
 }
 
-/* An upload that a running gateway completes or aborts is not known until that gateway has ended or opened it; a gateway
- * that this one has not met yet runs. An upload whose closer has ended is open again: the commit compares the row, so
- * what may still come of the closer loses. */
+/* Finds the upload. If a running gateway is completing or aborting it, the result is unknown until that
+ * gateway has ended or has opened the upload again; a gateway with an unknown number is taken for a
+ * running one. If the closer has ended, the upload is open again: a late change of the closer loses,
+ * because it compares the row of the upload. */
 static int
 find_upload(struct rows *rows, struct model_record *ret_record)
 {
@@ -47,8 +48,9 @@ find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_r
 
 	switch (kind) {
 	case MODEL_BUCKET:
-		/* The look at the shard has proved the bucket. All rows of a shard belong to one bucket, and end
-		 * with it, so its version is lower than theirs. */
+		/* The generation of the shard has proved that the bucket exists. The rows of a shard
+		 * belong to one bucket, and end with it, so 0 can stand for its version, which must be
+		 * lower than theirs. */
 		*ret_record = (struct model_record){ .copies = 1 };
 		return 1;
 	case MODEL_UPLOAD:

@@ -8,9 +8,9 @@
 #include <string.h>
 
 struct found {
-	struct bytes value; /* the row */
-	struct record rec;  /* with the number of the part */
-	bool is_used;       /* the list of the completion has the part */
+	struct bytes value; /* value of the row */
+	struct record rec;  /* record, with the number of the part */
+	bool is_used;       /* the part is in the list of the completion */
 };
 
 int
@@ -74,7 +74,7 @@ found_view(const struct found_parts *fp)
 
 /* ---- changes ---- */
 
-/* Encodes the used parts; out NULL: only counts. Returns the number of bytes. */
+/* Encodes the used parts; out NULL: only the length is computed. Returns the length. */
 static size_t
 encode(const struct found_parts *fp, char *out)
 {

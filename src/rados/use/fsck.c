@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --fsck: every record of the index is read, every data object's name is looked at, and the two are compared:
- * data that nothing names, and names whose data is not there.  Bytes are not read: that is the scrub's.
+ * --fsck: reads all records of the index and the names of all data objects, and compares them. Reports data
+ * objects that no record names, and missing data objects. The bytes are not read; the scrub reads them.
  *
- * Gateways may run meanwhile.  What is of an id that one of them has under way is left out, or one that is dead and not cleaned up
- * after, whose last change may still come, or one that was started since.  What something names goes from a part to an object's record
- * and from there to garbage, so it is looked for in this order; and what is missing is so only if it is still named afterwards.
+ * Gateways may run at the same time. Three kinds of ids are left out: those that a running gateway may use;
+ * those of a dead gateway that has not been cleaned up, whose last change may still arrive; those of gateways
+ * that started after the check. The name of a data object moves in the index from a part to the object's
+ * record, and from there to garbage, so the index is read in this order. A data object is reported as missing
+ * only if a record still names it afterwards.
  */
 #include "rados/use/fsck.h"
 
@@ -20,12 +22,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNT_TRIES 5 /* of a shard that is changed all the time */
+#define COUNT_TRIES 5 /* attempts for a shard that changes all the time */
 
-/* Data objects that something names. */
+/* An id of data objects, or of a map, that a row names. */
 struct named {
 	struct rid id;
-	uint32_t nr, found; /* data objects of it */
+	uint32_t nr, found; /* number of its objects; number of those that were found */
 	bool is_map;
 };
 
@@ -43,20 +45,20 @@ struct checking {
 	size_t nr, cap;
 	struct live *live;
 	uint32_t live_nr;
-	uint64_t next_instance; /* that gateways had when it began */
+	uint64_t next_instance; /* instance number of the next gateway when the check began */
 	/* damage: number of errors that are left; would: those of them that a repair removes */
 	uint64_t damage, would, removed;
-	struct damage_sums *sums; /* NULL: nothing is counted */
+	struct damage_sums *sums; /* NULL: no sums */
 	struct meter_disk *meter; /* counts of the progress; NULL: none */
-	/* What is being read. */
+	/* names of the bucket and the shard that are being read */
 	const char *bucket, *shard;
-	struct quota_change there; /* in the shard */
+	struct quota_change there; /* usage of the shard, as counted */
 };
 
-/* A shard's counters. */
+/* The counters of a shard. */
 struct counters {
-	rados_write_op_t mend; /* sets each to nothing, unless a row has changed; NULL: is not wanted */
-	uint64_t crc;          /* of the rows */
+	rados_write_op_t mend; /* sets every counter to 0, if no row has changed; NULL: not needed */
+	uint64_t crc;          /* CRC of all rows */
 	bool is_damaged;
 	struct quota_change sum;
 };
@@ -73,7 +75,7 @@ static void __attribute__((format(printf, 2, 3))) tell(struct checking *c, const
 		c->say(c->cookie, line);
 }
 
-/* ---- what is named ---- */
+/* ---- named objects ---- */
 
 static int
 add(void *cookie, const struct row_name *n)
@@ -92,7 +94,7 @@ add(void *cookie, const struct row_name *n)
 	c->named[c->nr++] =
 		(struct named){ .id = n->id,
 				.nr = n->is_map ? 1 : (uint32_t)((n->size_bytes + each - 1) / each),
-				.found = n->is_garbage ? UINT32_MAX : 0, /* it may be gone already */
+				.found = n->is_garbage ? UINT32_MAX : 0, /* garbage: may be removed already */
 				.is_map = n->is_map };
 	if (!n->is_map)
 		return 0;
@@ -102,13 +104,13 @@ add(void *cookie, const struct row_name *n)
 	if (e == 0)
 		e = parts_names(list, len, n->is_garbage, add, c);
 	free(list);
-	/* A map that is not there is reported at the end. */
+	/* A missing map is reported at the end. */
 	return e == -ENOENT ? 0 : e;
 }
 
 /* ---- the index ---- */
 
-/* Counts what an entry is to what its bucket holds. */
+/* Adds the usage of a row to the usage of the shard. */
 static int
 count_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
@@ -131,9 +133,9 @@ count_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 
 #define ID_DIGITS (2 * STORE_UPLOAD_ID_BYTES)
 
-/* A search for the upload with an id among the uploads of a shard. */
+/* A search for an upload by its id, among the uploads of a shard. */
 struct upload_search {
-	const char *id; /* ID_DIGITS digits */
+	const char *id; /* the id, ID_DIGITS digits */
 	char key[STORE_KEY_MAX + 1];
 	bool is_found;
 };
@@ -153,7 +155,8 @@ on_upload(void *cookie, const char *key, size_t key_len, const char *val, size_t
 	return 0;
 }
 
-/* Names the object of a record, or the upload and the number of the part; unprintable bytes as '?'. */
+/* Writes a text for a record: the name of the object, or of the upload with the number of the part.
+ * Unprintable bytes become '?'. */
 static void
 record_text(struct checking *c, const char *key, size_t key_len, char *text, size_t cap)
 {
@@ -177,7 +180,7 @@ record_text(struct checking *c, const char *key, size_t key_len, char *text, siz
 		*text = *text >= 0x20 && *text < 0x7f ? *text : '?';
 }
 
-/* Counts damage that a repair removes, or has removed. */
+/* Counts damage that a repair can remove, or has removed. */
 static void
 count_damage(struct checking *c, bool is_removed)
 {
@@ -201,7 +204,7 @@ tell_damaged(struct checking *c, const char *key, size_t key_len)
 	c->sums->gone[DAMAGE_DROPPED] = c->sums->all[DAMAGE_DROPPED];
 }
 
-/* Nobody can read, replace or delete what it was of. */
+/* Removes a damaged row, which no request can read, replace or delete. */
 static int
 remove_row(struct checking *c, const char *key, const char *val, size_t val_len)
 {
@@ -211,7 +214,7 @@ remove_row(struct checking *c, const char *key, const char *val, size_t val_len)
 	op_compare(op, key, val, val_len);
 	op_remove(op, key);
 	e = write_now(c->st->client[0].io[POOL_META], c->shard, op);
-	/* Another value is there by now. */
+	/* The row has another value now. */
 	return e == -ECANCELED ? 0 : e;
 }
 
@@ -232,7 +235,7 @@ on_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t 
 	tell_damaged(c, key, key_len);
 	if (!c->repair)
 		return 0;
-	c->nr = named_nr; /* what it named has no owner any more */
+	c->nr = named_nr; /* the names in the row have no owner any longer */
 	return remove_row(c, key, val, val_len);
 }
 
@@ -264,7 +267,8 @@ on_counter(void *cookie, const char *key, size_t key_len, const char *val, size_
 	return 0;
 }
 
-/* One row has it all from now on, unless something was counted meanwhile. Returns 0, -ECANCELED or another -errno. */
+/* Sets row 0 to the counted usage, and all other counters to 0, unless a counter has changed. Returns 0,
+ * -ECANCELED or another -errno. */
 static int
 mend_counters(struct checking *c, const char *shard, struct counters *cs)
 {
@@ -279,7 +283,8 @@ mend_counters(struct checking *c, const char *shard, struct counters *cs)
 	return e;
 }
 
-/* What was counted in the shard is in c->there; before: CRC of the counters as they were before. */
+/* Compares the counters of a shard with the usage in c->there. before: CRC of the counters before the
+ * usage was counted. */
 static int
 judge_counters(struct checking *c, const char *shard, uint64_t before)
 {
@@ -289,7 +294,7 @@ judge_counters(struct checking *c, const char *shard, uint64_t before)
 	for (int tries = 0; e == 0; tries++) {
 		now = (struct counters){ .mend = rados_create_write_op() };
 		e = each_row(c->st, shard, "c", on_counter, &now);
-		/* While gateways change it, what was read is no whole: then once more. */
+		/* If gateways have changed the shard during the count, the count is repeated. */
 		if (e < 0 || now.crc == before || tries == COUNT_TRIES)
 			break;
 		rados_release_write_op(now.mend);
@@ -390,10 +395,11 @@ on_gateway(void *cookie, const char *key, size_t key_len, const char *val, size_
 static int
 read_gateways(struct checking *c)
 {
-	/* In one operation each takes a number and sets its row: who is not found here has a higher one, or is none any more. */
+	/* A gateway takes its number and sets its row in one operation: a gateway whose row is not found
+	 * here has a higher number, or has ended. */
 	int e = read_number(c->st, "N", &c->next_instance);
 
-	/* The row of one that dies meanwhile goes from the first to the second. */
+	/* The row of a gateway that is declared dead in the meantime moves from "i" to "x". */
 	if (e >= 0)
 		e = each_row(c->st, OBJECT_STORE, "i", on_gateway, c);
 	if (e >= 0)
@@ -401,7 +407,7 @@ read_gateways(struct checking *c)
 	return e;
 }
 
-/* ---- the data ---- */
+/* ---- data objects ---- */
 
 static int
 by_id(const void *a, const void *b)
@@ -413,7 +419,7 @@ by_id(const void *a, const void *b)
 	return x->counter < y->counter ? -1 : x->counter > y->counter;
 }
 
-/* Puts them in order, each once: what has moved meanwhile was found twice. */
+/* Sorts the names and removes duplicates: a name that moved in the meantime was found twice. */
 static void
 sort_named(struct checking *c)
 {
@@ -500,7 +506,8 @@ each_object(struct checking *c, enum pool pool)
 		else
 			sscanf(name, "map.%8x.%16llx%n", &id.instance, &counter, &end);
 		if (!end || name[end]) {
-			/* The meta pool has other objects as well, the data pool one that says whose it is. */
+			/* The meta pool has other objects as well; the data pool has one with the
+			 * description of the store. */
 			if (pool == POOL_DATA && strcmp(name, OBJECT_STORE) != 0) {
 				tell(c, "data object %s: no name of ours", name);
 				c->damage++;
@@ -522,7 +529,8 @@ is_missing(const struct checking *c, const struct named *n)
 	return n->found < n->nr && !is_under_way(c, n->id);
 }
 
-/* What was replaced or deleted since it was read may have gone: only what is still named is missing. */
+/* Reports missing data objects that a second reading of the index still finds: the others were replaced or
+ * deleted in the meantime. */
 static int
 tell_missing(struct checking *c)
 {

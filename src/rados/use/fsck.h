@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fsck - compares the index with the data objects that are there.  Blocking; any thread. */
+/* fsck - compares the index with the existing data objects. May block; any thread. */
 #ifndef GANTRY_RADOS_USE_FSCK_H
 #define GANTRY_RADOS_USE_FSCK_H
 
@@ -8,9 +8,10 @@
 struct damage_sums;
 struct meter_disk;
 
-/* Reports damage through say(), one line a call, and counts in *sums the objects and data that a repair removes. meter:
- * counts of the progress, in the step METER_INDEX_ALL; NULL: none. Modes and result are those of store_fsck(); in the
- * mode FSCK_PREVIEW the result is -ENOTRECOVERABLE if there is damage, but none that a repair changes. */
+/* Reports damage by say(), one line for each call, and counts in *sums the objects and data that a repair
+ * removes. meter: counts of the progress, which the caller has set to the step METER_INDEX_ALL; NULL:
+ * none. Modes and result are those of store_fsck(); in the mode FSCK_PREVIEW the result is
+ * -ENOTRECOVERABLE if there is damage, but none that a repair changes. */
 int fsck_store(const struct rstore *st, enum fsck_mode mode, struct damage_sums *sums,
 	       struct meter_disk *meter, void (*say)(void *cookie, const char *line), void *cookie);
 

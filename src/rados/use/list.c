@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lists: of a bucket's objects and uploads, merged from its shards; of the buckets, from their table.
+ * Lists: of the objects and uploads of a bucket, merged from its shards; of the buckets, from their table.
  *
- * Of each shard a part of the page is asked for, and more of those that run dry.  Behind a common prefix a
- * shard is asked for what comes behind all that begin with it.
+ * Each shard is asked for a part of the page, and again if its part is used up. After a common prefix the
+ * list of a shard continues after all names with this prefix.
  */
 #include "rados/use/use_int.h"
 
@@ -13,19 +13,19 @@
 #include <errno.h>
 #include <string.h>
 
-/* A part of a page, of one object of the meta pool. */
+/* A part of a page: the list of one object of the meta pool. */
 struct lister {
 	struct scan scan;
 	struct store_list *ls;
 	char kind; /* enum key_kind, or 'b' */
 	char prefix[OMAP_KEY_MAX];
-	char skip[STORE_KEY_MAX]; /* names that begin with this were given, as a common prefix */
+	char skip[STORE_KEY_MAX]; /* common prefix that was passed on; other names with it are skipped */
 	size_t skip_len;
 	uint32_t given;
 	bool is_full;
 };
 
-/* How much of a name is a common prefix; 0: nothing. */
+/* Returns the length of the common prefix in a name; 0: none. */
 static size_t
 common_len(const struct store_list *ls, const char *name, size_t len)
 {
@@ -36,7 +36,7 @@ common_len(const struct store_list *ls, const char *name, size_t len)
 	return at ? (size_t)(at - name) + ls->delimiter_len : 0;
 }
 
-/* Writes what keys of that kind begin with whose names begin with so many bytes. */
+/* Writes the beginning of the keys of this kind whose names begin with `name`. Returns its length. */
 static size_t
 key_of(char out[OMAP_KEY_MAX], char kind, const char *name, size_t len)
 {
@@ -49,7 +49,7 @@ key_of(char out[OMAP_KEY_MAX], char kind, const char *name, size_t len)
 	return n;
 }
 
-/* Asks for what comes behind all whose names begin with that. */
+/* Sets the position after all names that begin with `name`. */
 static void
 seek_behind(struct lister *l, const char *name, size_t len)
 {
@@ -79,7 +79,8 @@ seek_first(struct lister *l)
 		key_of(l->scan.after, l->kind, ls->after, ls->after_len);
 		return;
 	}
-	/* Behind one upload of the key, or behind all of them: ids are digits and letters. */
+	/* After one upload of the key; without an id, after all its uploads: "~" is higher than all digits
+	 * and letters of ids. */
 	n = key_upload(l->scan.after, ls->after, ls->after_len, ls->after_id);
 	if (!ls->after_id)
 		memcpy(l->scan.after + n, "~", 2);
@@ -111,7 +112,7 @@ take_name(const struct lister *l, const char *key, size_t key_len, struct name *
 	return 0;
 }
 
-/* 0; 1: it is no entry; -EBADMSG. */
+/* Returns 0; 1: the row is not an entry; or -EBADMSG. */
 static int
 fill_entry(const struct lister *l, const struct name *name, const char *val, size_t val_len,
 	   struct store_entry *ret_entry)
@@ -124,7 +125,8 @@ fill_entry(const struct lister *l, const struct name *name, const char *val, siz
 
 	switch (l->kind) {
 	case KEY_OBJECT:
-		/* One that is damaged is in its place all the same: who reads it is told, the others are there. */
+		/* A damaged record has an entry with its name alone: the list succeeds, and a read of the
+		 * object reports the damage. */
 		if (record_decode(val, val_len, &r) < 0)
 			break;
 		shown = record_show(&r);
@@ -195,7 +197,7 @@ on_listed(struct scan *s, int e)
 	struct rport *p = s->call.port;
 	struct store_op *op = &l->ls->op;
 
-	/* A shard that is gone: its bucket is. */
+	/* Without the shard the bucket has been removed. */
 	e = e == -ENOENT ? -ENXIO : e < 0 ? result_of(e) : (int)l->given;
 	free(l);
 	rop_end(p, op, e);
@@ -219,14 +221,14 @@ start(struct rport *p, const char *object, char kind, struct store_list *ls)
 	return 0;
 }
 
-/* ---- the calls ---- */
+/* ---- calls of store.h ---- */
 
-/* A page of a bucket: its row, then its shards. */
+/* A page of a bucket: first the row of the bucket is read, then the shards. */
 struct list_op {
-	struct txn txn; /* a look at the table */
+	struct txn txn; /* look-up of the bucket's row */
 	struct store_list *ls;
 	struct rbucket *rb;
-	uint32_t chunk; /* asked of a shard at once */
+	uint32_t chunk; /* maximum number of entries in one request to a shard */
 };
 
 static int
@@ -279,12 +281,12 @@ on_list_looked(struct txn *t)
 			       .over = list_over };
 	int e = t->result;
 
-	/* Names are spread over the shards: somewhat more than the share of each. */
+	/* Names are distributed at random, so each shard is asked for somewhat more than its share. */
 	lo->chunk = ls->max / shards * 3 / 2 + 8;
 	if (e == 0)
 		e = merge_list(&of, ls);
 	if (e == 0) {
-		p->inflight--; /* the merge counts itself */
+		p->inflight--; /* merge_list() has counted its operation */
 		return;
 	}
 	if (e > 0) {

@@ -14,7 +14,7 @@
 /* A part of an open object. The part is decoded when it is used, so that an object with many parts takes little memory. */
 struct place {
 	uint64_t off;        /* offset of the part in the object, in bytes */
-	uint32_t number, at; /* number of the part, and its offset in the list, in bytes */
+	uint32_t number, at; /* number of the part; its offset in the list, in bytes */
 };
 
 /* An open object. */
@@ -28,7 +28,7 @@ struct robj {
 	struct place *places; /* of the parts, in the order of their numbers */
 	uint64_t epoch;
 	uint32_t reads;
-	struct ahead *ahead; /* bytes that were read during the look; NULL after the first read */
+	struct ahead *ahead; /* parallel read of the first bytes; NULL after the first read */
 };
 
 static struct robj *
@@ -164,7 +164,7 @@ decide_open(struct txn *t)
 		o->ahead = ahead_judge(o->ahead, t, t->result == 0 ? &o->rec : NULL);
 	if (t->result < 0)
 		return TXN_OVER;
-	/* The pin stays until store_close(). */
+	/* The pin remains until store_close(). */
 	o->epoch = t->epoch;
 	t->is_pinned = false;
 	return TXN_OVER;
@@ -220,8 +220,8 @@ rstore_close_object(struct store_port *sp, struct store_obj *obj)
 
 /* ---- parts ---- */
 
-/* Returns the index of the last part that begins at or before off; or (by_number) that has this number or a lower one. Of
- * parts that begin at the same offset, all but the last are empty. */
+/* Returns the index of the last part that begins at or before off; by_number: of the last part with this
+ * number or a lower one. Of parts that begin at the same offset, all but the last are empty. */
 static uint32_t
 place_of(const struct robj *o, uint64_t off, bool by_number)
 {
@@ -254,8 +254,8 @@ rstore_obj_part(struct store_obj *obj, uint32_t nr, bool by_number, struct store
 
 /* ---- read ---- */
 
-/* Returns the record, or the part, that has the bytes at off, which is in the object, and the offset at which its bytes
- * begin in the object. */
+/* Returns the record, or the part, with the byte at off, and in *ret_from the offset of its first byte in
+ * the object. off is in the object. */
 static struct record
 bytes_at(const struct robj *o, uint64_t off, uint64_t *ret_from)
 {
@@ -279,7 +279,7 @@ rstore_read_plan(const struct store_obj *obj, uint64_t off, uint64_t want, uint3
 	return data_read_plan(o->port->st, x.size_bytes, off - from, want, cap, ret_skew);
 }
 
-#define READ_CALLS 3 /* number of data objects, of at least 2 MiB, that have the bytes of a read */
+#define READ_CALLS 3 /* a read has bytes of at most this number of data objects, which have at least 2 MiB */
 
 struct rread {
 	struct store_read *rd; /* NULL: cancelled */
@@ -288,7 +288,8 @@ struct rread {
 	struct buf *buf;     /* buffer of the caller */
 	uint32_t len, left;
 	int result;
-	struct ahead *ahead; /* the read waits for these bytes, and has no calls; NULL: has calls */
+	/* parallel read for which this read waits, without calls; NULL: this read has calls */
+	struct ahead *ahead;
 	struct rread_call {
 		struct data_read dr;
 		struct rread *r;
@@ -311,7 +312,7 @@ on_read(struct call *c)
 	struct rread *r = rc->r;
 	struct rport *p = c->port;
 	struct store_read *rd = r->rd;
-	/* The buffer of a cancelled read is used by others. */
+	/* The buffer of a cancelled read may be used by others. */
 	int e = rd ? data_read_check(&rc->dr, r->crcs) : c->result, result;
 
 	if (rd && e == -EBADMSG)
@@ -345,7 +346,8 @@ send_reads(struct rread *r)
 	}
 }
 
-/* Ends the read, or reads again bytes that the read during the look has not brought: the second read shows the error. */
+/* Ends the read with the bytes of the parallel read; if these are missing or wrong, sends the read again,
+ * which then shows the error. */
 static void
 on_ahead_back(void *cookie)
 {
@@ -366,7 +368,8 @@ on_ahead_back(void *cookie)
 	rop_end(p, &rd->op, len);
 }
 
-/* Returns true if the range from `rel` on begins and ends at granules of the bytes of x, or at their end. */
+/* Returns true if the range from `rel` on begins and ends at granules of the bytes of x, or at the end of
+ * these bytes. */
 static bool
 range_ok(const struct record *x, uint64_t rel, uint32_t len)
 {
@@ -422,7 +425,8 @@ rstore_read_object(struct store_port *sp, struct store_obj *obj, struct store_re
 
 		check(nr < READ_CALLS);
 		r->call[nr].r = r;
-		/* One read of data and trailer is cheaper for an OSD than two; the buffer has room for a trailer. */
+		/* For an OSD one read of data and trailer is cheaper than two reads; the buffer has room
+		 * for a trailer. */
 		data_read_init(dr, p->st, x.data, x.size_bytes, !x.crc_nr, rel + at, len - at);
 		at += dr->len;
 	}

@@ -24,20 +24,20 @@ struct rput {
 	uint64_t expect_bytes;
 	struct quota_hold hold;
 	bool is_part;
-	/* The data that was written until now. */
-	uint32_t n, at;    /* number of the current data object, and bytes of it that are written */
-	uint32_t granules; /* number of granules; the CRCs of the first are in crcs, too */
+	/* Data that has been written so far. */
+	uint32_t n, at;    /* number of the current data object; number of its bytes that were sent */
+	uint32_t granules; /* number of granules; crcs has the CRCs of the first ones */
 	uint8_t crcs[REC_CRCS_MAX * 8];
 	uint8_t *trailer; /* of the current data object */
 	bool has_trailers, ended, committing;
-	bool is_aborted; /* the PUT was aborted before its writes ended, and put is not valid */
+	bool is_aborted; /* the PUT was aborted while writes were in progress; put is not valid */
 	uint32_t writes; /* number of writes in progress */
 	uint64_t data_bytes;
 	int write_error;
 	/* The commit. */
 	struct store_commit commit;
 	char inline_data[STORE_INLINE_MAX];
-	bool waits; /* the look has ended before the last write */
+	bool waits; /* the transaction waits for the last write (TXN_LATER) */
 };
 
 /* One call of store_put_write(): a write to one data object, or to two that follow each other. */
@@ -45,7 +45,7 @@ struct rwrite {
 	struct store_write *w; /* NULL: no caller waits for the write */
 	struct rput *rp;
 	uint32_t nr, left;
-	int64_t bytes; /* number of bytes of both writes */
+	int64_t bytes; /* number of bytes of all calls */
 	int result;
 	struct write_call {
 		struct call call;
@@ -53,7 +53,7 @@ struct rwrite {
 	} call[2];
 };
 
-/* Returns the number of bytes for which an object or a part is counted. */
+/* Returns the size for which an object or a part counts in the usage. */
 static uint64_t
 counted(const struct rput *rp, uint64_t size_bytes)
 {
@@ -69,9 +69,9 @@ rput(const struct store_put *put)
 	return rp;
 }
 
-/* Returns true if writes without an answer have too many bytes. A write that was sent cannot be cancelled, and
- * librados keeps a copy of its bytes until the cluster answers, also after the client has given up and tries again.
- * Without a limit these copies would grow while a placement group is down. */
+/* Returns true if writes without an answer have too many bytes. A write that was sent cannot be cancelled,
+ * and librados keeps a copy of its bytes until the cluster answers, also after the client has given up and
+ * tries again. Without a limit these copies would grow while a placement group is down. */
 static bool
 is_too_much(const struct rstore *st)
 {
@@ -87,7 +87,7 @@ count_unwritten(struct rstore *st, int64_t bytes)
 	check(bytes >= 0 || was >= (uint64_t)-bytes);
 }
 
-/* Returns the number of bytes that a PUT takes in addition to its data. */
+/* Returns the memory that a PUT needs in addition to its data. */
 static int64_t
 own_bytes(const struct rput *rp)
 {
@@ -170,7 +170,7 @@ take_crcs(struct rput *rp, const char *bytes, uint32_t len)
 
 static void on_written(struct call *c);
 
-/* Writes len bytes, which fit into the current data object. */
+/* Writes len bytes, which fit into the current data object; last: they are the last of the data. */
 static void
 write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool last)
 {
@@ -213,7 +213,7 @@ write_some(struct rput *rp, struct rwrite *rw, char *bytes, uint32_t len, bool l
 	}
 }
 
-/* Begins a write. Returns 0; or -EINVAL, -EAGAIN, -EDQUOT or -ENOMEM, and no write has begun. */
+/* Begins a write of one piece. Returns 0; or -EINVAL, -EAGAIN, -EDQUOT or -ENOMEM without a write. */
 static int
 write_piece(struct rput *rp, struct store_write *w, struct buf *buf, uint32_t len, bool last)
 {
@@ -364,7 +364,7 @@ decide(struct txn *t)
 	struct rows rows = { .txn = t };
 	enum txn_say say;
 
-	/* The data is written before a record names the data. */
+	/* The data is written before a record names it. */
 	if (rp->writes) {
 		rp->waits = true;
 		return TXN_LATER;
@@ -375,7 +375,7 @@ decide(struct txn *t)
 	say = rows_decide(&rows, &op);
 	if (say != TXN_COMMIT)
 		return say;
-	/* The gateway that has closed the upload has ended. */
+	/* The gateway that had closed the upload has ended, so the upload is opened again. */
 	if (rows.upload.closer && upload_set(t, &rows.upload, (struct rid){ 0 }) != TXN_COMMIT)
 		return TXN_OVER;
 	return put_record(rp, rows.replaced);
@@ -390,11 +390,11 @@ on_over(struct txn *t)
 	int result = t->result;
 
 	fault_point(result == 0 ? "put.committed" : "put.refused");
-	/* After a takeover the other gateway removes the data. */
+	/* After -ESHUTDOWN another gateway removes the data. */
 	if (result == 0)
 		gateway_id_over(p->st, rp->id);
 	else if (rp->writes)
-		rp->is_aborted = true; /* the look was given up: the data is removed after the last write */
+		rp->is_aborted = true; /* drop() removes the data after the last write */
 	else if (result != -ESHUTDOWN)
 		data_remove(p, rp->id, rp->data_bytes, true);
 	put->is_started = false;
@@ -403,7 +403,7 @@ on_over(struct txn *t)
 	rop_end(p, &put->op, result);
 }
 
-/* Writes the missing trailer of data whose last piece was not marked as the last. Returns 0 or -ENOMEM. */
+/* Writes the missing trailer, if the last piece was not marked as the last. Returns 0 or -ENOMEM. */
 static int
 end_data(struct rput *rp)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Uploads: create, stat, list of parts. All rows of an upload and of its object lie in the shard of the key. */
+/* Uploads: create, stat, list of parts. All rows of an upload and of its object are in the same shard. */
 #include "rados/use/use_int.h"
 
 #include "base/check.h"
@@ -34,8 +34,8 @@ upload_row(const struct txn *t, struct upload *ret_upload)
 
 struct upload_op {
 	struct txn txn;
-	struct upload u; /* create: as it is made; its attributes are owned by the caller */
-	void *to;        /* stat: the attributes are copied to this memory */
+	struct upload u; /* create: the new upload; its attributes are owned by the caller */
+	void *to;        /* stat: memory for a copy of the attributes */
 	uint32_t cap;
 };
 
@@ -179,7 +179,8 @@ on_parts_given(struct scan *s, int e)
 {
 	struct parts_op *po = container_of(s, struct parts_op, scan);
 
-	/* The list of parts is complete only if the upload still exists, because the parts end with their upload. */
+	/* If the upload still exists, the list of parts is complete, because the parts are removed
+	 * together with their upload. */
 	if (e < 0)
 		txn_op_end(&po->txn, result_of(e));
 	else
