@@ -30,10 +30,11 @@ commit_answer(struct commit *c, int result)
 		c->finished(c);
 		return;
 	}
+	/* only the main record of the operation is answered; it follows this one in the block */
 	if (c->is_also)
-		return; /* the one it goes with is answered, and comes behind it */
+		return;
 	c->result = result;
-	/* Not before its data writes are over: until then the caller's buffer belongs to the kernel. */
+	/* The answer waits for the end of the data writes: until then the kernel uses the caller's buffer. */
 	if (atomic_fetch_or(&c->state, CS_ANSWERED) & CS_DATA_DONE)
 		commit_send(c);
 }

@@ -34,7 +34,7 @@ block_room(const struct vol *vol, size_t rec_bytes, bool last_stand)
 	uint64_t used = vol_head(vol) - atomic_load(&vol->snap.trim_at);
 	uint64_t limit = ring / 5 * 4;
 
-	if (rec_bytes == 0) /* a stamp: leaves room for an epoch block */
+	if (rec_bytes == 0) /* a stamp leaves room for an epoch block */
 		limit = ring - 2 * block;
 	else if (last_stand)
 		limit = ring - (3 * block > ring / 20 ? 3 * block : ring / 20);
@@ -62,7 +62,7 @@ block_pack(struct vol *vol, struct commit *c)
 {
 	struct block *b = &vol->block;
 
-	/* Mapped entries are in memory, but in the record only their place. */
+	/* Of mapped entries, which are also in memory, the record has only the location. */
 	b->used += (uint32_t)rec_encode(b->mem + b->used, &c->view);
 	b->records++;
 	c->next = NULL;
@@ -76,8 +76,8 @@ block_pack(struct vol *vol, struct commit *c)
 		b->counted++;
 		step_took(&vol->led, 1, c->step_ns, vol->leader.step_ns);
 	}
-	/* Counted first, so that a completion that comes now finds the share; taken back when there is none
-	 * to come. */
+	/* Counted before the state changes, so that commit_data_done() on another thread finds its share;
+	 * uncounted if the data writes have already ended. */
 	atomic_fetch_add(&b->left, 1);
 	if (atomic_fetch_or(&c->state, CS_IN_BLOCK) & CS_DATA_DONE)
 		atomic_fetch_sub(&b->left, 1);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Leader commit (docs/engine.md section 4): one log block in flight per disk, one flush for it and all its data.
+ * Leader commit (docs/engine.md section 4): one log block in flight per disk, and one flush for the block and
+ * all its data.
  *
- *   commit_submit() --> pending list --> whoever finds no leader leads:
+ *     commit_submit() --> pending list --> a thread that finds no leader becomes the leader:
  *
- *   +-> lead: gather, judge --> block written --> flush --> publish, answer --+
- *   |     |                     (data writes may still be in flight)          |
- *   |     | nothing to do                                                     |
- *   |     v                                                                   |
- *   |   leave: arm the stamp timer, free the leadership, look once more       |
- *   +-------------------------------------------------------------------------+
+ *     +-> lead: gather, judge --> block written --> flush --> publish, answer --+
+ *     |     |                     (data writes may still be in flight)          |
+ *     |     | nothing to do                                                     |
+ *     |     v                                                                   |
+ *     |   leave: arm the stamp timer, free the leadership, check for new work   |
+ *     +-------------------------------------------------------------------------+
  *
- * The completions of the block's write and of the flush are taken between two requests of their thread
+ * The completions of the block's write and of the flush are handled between two requests of their thread
  * (ring_first()), because all commits of the disk wait for them.
  *
- * Each arrow may change the thread: who takes the last completion goes on.  The leader that leaves is awake,
- * so if records wait it takes the leadership again itself when it can (ringing another core costs 40 us); a
- * port that is detaching rings another.
+ * Each arrow may change the thread: the thread with the last completion continues. If records wait when the
+ * leader leaves, it takes the leadership again itself if it can, because it is awake and waking another core
+ * costs 40 us. A port that is being detached wakes another port.
  */
 #include "extent/log/vol.h"
 
@@ -60,9 +61,10 @@ answer_list(struct commit *list, uint64_t published_ns)
 	}
 }
 
-/* Refuses the commits of the queue: with -EROFS if the disk has failed, although commands still change to whom the keys
- * belong; otherwise with -ENOSPC, as the log found no room a moment ago. Then commands, which have no record, wait on, and so
- * does a gate that is to open, as a refused one would stay closed. */
+/* Refuses the commits of the queue. With -EROFS if the disk has failed; commands still change the
+ * assignment of keys. Otherwise with -ENOSPC, because the log has just found no room; commands, which have
+ * no record, then remain in the queue, and so does the opening of a gate, which would otherwise stay
+ * closed. */
 static void
 refuse_queue(struct vol *vol, bool has_failed)
 {
@@ -87,15 +89,15 @@ refuse_queue(struct vol *vol, bool has_failed)
 
 /* ---- the block ---- */
 
-/* What was in the block, or hung on it, when it failed. */
+/* Ends the commits of a failed block, and the commits whose answers waited for it. */
 static void
 fail_block(struct vol *vol)
 {
 	struct commit *batch = vol->block.batch, *after = vol->block.after;
 	int log_error = vol->block.log_error;
 
-	/* The outcome of its records is unknown, but for want of room: where the log had none (-ENOSPC), there is no block, and a
-	 * record whose data had none is no record. */
+	/* The outcome of its records is unknown, except after -ENOSPC: if the log had no room, no block
+	 * was written; and a record whose data had no room is not valid. */
 	for (struct commit *c = batch; c; c = c->next) {
 		bool is_none = log_error == -ENOSPC || atomic_load(&c->data_error) == -ENOSPC;
 
@@ -105,9 +107,10 @@ fail_block(struct vol *vol)
 	for (struct commit *c = after; c; c = c->next)
 		c->result = disk_failed(&vol->disk) ? -EROFS : -EAGAIN;
 	/*
-	 * The block may or may not be on the disk.  Where only data could not be written, for want of the
-	 * kernel's memory, the disk lives on: the next block goes to the same place, and what this one names
-	 * stays as it is until a restart.  What only waited for it has changed nothing.
+	 * The block may be on the disk. If only data could not be written, because the kernel lacked memory,
+	 * the disk remains in use: the next block is written to the same position, and the space that this
+	 * block names is not used before a restart. Commits that only waited for the block have changed
+	 * nothing.
 	 */
 	block_reset(vol);
 	answer_list(batch, 0);
@@ -119,8 +122,8 @@ static void start_flush(struct vol *vol, struct vol_port *p, bool has_block);
 static void
 flush_ended(struct vol *vol, struct vol_port *p)
 {
-	/* Ours may have ended well because the helper was told what ours was about: not before it is known
-	 * how its flush ended.  Another of ours passes the time. */
+	/* This flush may have succeeded because the kernel has reported its error to a flush of the
+	 * helper: the result counts only after that flush has ended. Until then the leader flushes again. */
 	if (RULE_FLUSH_ERRORS_SHARED && !vol->flush.error && atomic_load(&vol->disk.flush_elsewhere)) {
 		start_flush(vol, p, vol->flush.has_block);
 		return;
@@ -186,7 +189,7 @@ start_flush(struct vol *vol, struct vol_port *p, bool has_block)
 {
 	uint64_t now = clock_ns();
 
-	/* Once: a flush may have to be repeated. */
+	/* Only at the first flush of the block; a flush may be repeated. */
 	if (has_block && !vol->block.written_ns) {
 		vol->block.written_ns = now;
 		step_took(&vol->written, vol->block.counted, vol->leader.step_ns, now);
@@ -204,7 +207,7 @@ start_flush(struct vol *vol, struct vol_port *p, bool has_block)
 	flush_one(vol, p, vol->disk.log.fd, now);
 }
 
-/* One share of the block is over, on p's thread; the last one goes on as leader. */
+/* Ends one share of the block, on p's thread. The thread with the last share continues as the leader. */
 static void
 share_done(struct vol *vol, struct vol_port *p)
 {
@@ -299,7 +302,7 @@ commit_data_done(struct vol_port *p, struct commit *c, int err)
 
 /* ---- leading ---- */
 
-/* The list is a stack; the queue is in order of arrival. */
+/* Moves the commits of the pending list, which is a stack, to the queue, in the order of arrival. */
 static void
 gather(struct vol *vol)
 {
@@ -333,7 +336,8 @@ stamp_due(struct vol *vol)
 	return now - vol->leader.led_ns >= STAMP_NS && block_room(vol, 0, true) == ROOM_YES;
 }
 
-/* True: something is in flight and its completion goes on. */
+/* Does one step of the leader's work. Returns true if a write or a flush is in flight, whose completion
+ * continues the work. */
 static bool
 lead_step(struct vol *vol, struct vol_port *p)
 {
@@ -361,7 +365,7 @@ lead_step(struct vol *vol, struct vol_port *p)
 		return true;
 	}
 	if (vol->block.after) {
-		/* Nothing was pending after all. */
+		/* No record was packed, so the answers need not wait. */
 		struct commit *after = vol->block.after;
 
 		block_reset(vol);
@@ -383,7 +387,7 @@ on_timer(struct timer *t)
 	commit_try_lead(p);
 }
 
-/* About to leave: who comes back to stamp, to give space back, to look at what stalls? */
+/* Arms the timer before the leader leaves, if stamps, stalled commits or dead records need a leader later. */
 static void
 arm_timer(struct vol *vol, struct vol_port *p)
 {
@@ -397,7 +401,7 @@ arm_timer(struct vol *vol, struct vol_port *p)
 		at_ns = clock_ns() + STAMP_NS;
 	else if (vol->leader.dying || vol->leader.gc)
 		at_ns = clock_ns() + RECLAIM_NS;
-	/* Never later than it was: whoever looks in more often than that would put the stamp off for good. */
+	/* Never later than before: otherwise frequent leaders would delay the stamp forever. */
 	if (at_ns && (!p->timer.armed || p->timer.at_ns > at_ns))
 		timer_arm(p->timers, &p->timer, at_ns, on_timer);
 }
@@ -414,14 +418,14 @@ work_waits(struct vol *vol)
 	return atomic_load(&vol->pending) != NULL || atomic_load(&vol->want_lead);
 }
 
-/* The caller holds the leadership. */
+/* Leads until no work is left. The caller has taken the leadership (is_led). */
 static void
 lead(struct vol *vol, struct vol_port *p)
 {
 	bool nobody = false;
 
 	if (atomic_load(&p->is_detaching)) {
-		/* Somebody else, if there is anybody; also for what is in the leader's queue. */
+		/* Passes the leadership, with the leader's queue, to another port, if there is one. */
 		atomic_store(&vol->is_led, false);
 		if (vol->kick(vol->above, p) || !atomic_compare_exchange_strong(&vol->is_led, &nobody, true))
 			return;

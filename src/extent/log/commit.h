@@ -77,7 +77,7 @@ struct commit {
 	bool is_gated;  /* BUCKET_MAKE: true: the bucket is made with a closed gate */
 	bool is_bare;   /* GATE_CLOSE: true: refused if the bucket has uploads in progress */
 	uint8_t copies; /* BUCKET_COPIES: the new number of copies */
-	/* For a record from another disk, or the removal of a leftover record; NULL: any other change. */
+	/* For a record from another disk, or the removal of a foreign record; NULL: any other change. */
 	const struct commit_sent *sent;
 	/*
 	 * Further records of the same operation (is_also): they are directly before this record in the same
@@ -119,7 +119,7 @@ struct commit {
 	struct dead *dead; /* for the record that the commit replaces */
 };
 
-/* Returns true if the record takes no more room than it gives back. */
+/* Returns true if the commit does not increase the used space. */
 static inline bool
 commit_is_no_growth(const struct commit *c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records that died, and what the index holds; see dead.h. */
+/* Dead records, and the counts of the records in the index; see dead.h. */
 #include "extent/log/vol.h"
 
 #include "extent/disk/rules.h"
@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define SMALL_BYTES 512u /* in a snapshot */
+#define SMALL_BYTES 512u /* size of a small record in a snapshot */
 
-/* What a record takes in a snapshot. */
+/* Returns the size of a record in a snapshot. */
 static uint64_t
 snapshot_bytes(const struct rec *r, size_t key_len)
 {
@@ -42,13 +42,13 @@ rec_count(struct vol *vol, const uint8_t *key, size_t key_len, const struct rec 
 	ld->large_bytes += large(more) - large(less);
 }
 
-/* ---- room for snapshots ---- */
+/* ---- space for snapshots ---- */
 
 /*
- * What the snapshots of such an index take, at worst: two that are kept, and the one that is being made.  A
- * record that does not fit into what is left of a block leaves that empty: an eighth, for small ones, in blocks
- * of a single unit; and no more than itself, for a large one.  Each names the blocks of the one before: 8 bytes of
- * a unit's.
+ * Returns the number of units that the snapshots of such an index need at most: two that are kept, and one
+ * that is being written. A record that does not fit into the rest of a block leaves this rest empty: for
+ * small records at most an eighth, in blocks of a single unit; for a large record at most its own size. Each
+ * snapshot names the blocks of the previous one, with 8 bytes for each unit.
  */
 static uint64_t
 units_for(const struct vol *vol, uint64_t rec_bytes, uint64_t large_bytes)
@@ -58,7 +58,7 @@ units_for(const struct vol *vol, uint64_t rec_bytes, uint64_t large_bytes)
 	       8;
 }
 
-#define SPARE_MIN 24u /* units; what a few records of any size grow the snapshots by */
+#define SPARE_MIN 24u /* units by which a few records of any size enlarge the snapshots */
 
 static uint64_t
 spare_most(const struct vol *vol)
@@ -66,8 +66,8 @@ spare_most(const struct vol *vol)
 	return 8 * (uint64_t)vol->disk.geo.block_bytes / vol->disk.geo.unit_bytes;
 }
 
-/* Holds `want` back, and something for what comes, as much as there is: so that the record of what has found
- * space for its data finds some as well. */
+/* Reserves `want` units, and as many spare units for growth as possible, so that a record whose data has
+ * found space finds space as well. */
 static void
 hold(struct vol *vol, uint64_t want)
 {
@@ -77,9 +77,9 @@ hold(struct vol *vol, uint64_t want)
 	while (spare && !alloc_hold_back(vol->disk.alloc, want + spare, false))
 		spare /= 2;
 	ld->held_units = want + spare;
-	/* What is missing is kept from data all the same. */
+	/* Units that are missing now are reserved as well, so that data cannot use them. */
 	ld->is_held = spare || alloc_hold_back(vol->disk.alloc, want, true);
-	/* Segments are made ahead of that, too. */
+	/* Segments are prepared ahead of this need as well. */
 	if (atomic_load(&vol->disk.segs_coming))
 		helper_ring(&vol->helper);
 }
@@ -89,7 +89,8 @@ note_spare(struct vol *vol, uint64_t want)
 {
 	struct leader *ld = &vol->leader;
 
-	/* Three times itself, an eighth, and itself if it is large. */
+	/* A byte of a record needs at most seven: three snapshots, each with an eighth more, and with the
+	 * size once more if the record is large. */
 	ld->grow_bytes = ld->is_held && ld->held_units > want
 				 ? (ld->held_units - want) * vol->disk.geo.unit_bytes / 7
 				 : 0;
@@ -110,8 +111,8 @@ rec_hold_back(struct vol *vol)
 	note_spare(vol, want);
 }
 
-/* What a record of the commit, with those that go with it, adds to a snapshot; what is in the block not looked
- * at. */
+/* Returns the bytes that the records of a commit add to a snapshot, compared with the records that they
+ * replace in the index. A key with a record in the block counts in full. */
 static uint64_t
 growth(const struct vol *vol, const struct commit *c)
 {
@@ -150,7 +151,7 @@ rec_may_grow(struct vol *vol, const struct commit *c, size_t bytes)
 
 #define DEAD_PER_BLOCK 256
 
-/* The pool grows in blocks, to the most that were ever on their way at once. */
+/* A part of the pool, which grows to the largest number of dead records at one time. */
 struct dead_block {
 	struct dead_block *next;
 	struct dead dead[DEAD_PER_BLOCK];
@@ -199,13 +200,13 @@ commit_put_back(struct vol *vol, struct commit *c)
 	tree_unreserve(vol->tree);
 }
 
-/* Memory that no reader uses any longer was freed at the beginning of the leader's step (publish_reclaim()). */
+/* Memory without readers was freed at the beginning of the leader's step (publish_reclaim()). */
 int
 commit_set_aside(struct vol *vol, struct commit *c, bool replaces)
 {
 	bool is_put = c->view.op == REC_PUT;
 
-	/* The tree keeps back what deletes need. */
+	/* The tree keeps memory in reserve for deletes. */
 	if (tree_reserve(vol->tree, commit_is_no_growth(c)) < 0)
 		return -ENOSPC;
 	if (is_put)
@@ -218,13 +219,13 @@ commit_set_aside(struct vol *vol, struct commit *c, bool replaces)
 	return -ENOSPC;
 }
 
-/* ---- the end ---- */
+/* ---- the end of dead records ---- */
 
 /* Frees the memory of a dead record when no reader and no snapshot can see the record any longer. */
 static void
 retire(struct vol *vol, struct rec *r)
 {
-	/* Only one snapshot walks at a time; what is younger than it need not wait for it. */
+	/* Only one snapshot is being written at a time; a record that is newer need not wait for it. */
 	uint64_t birth = atomic_load(&vol->snap.state) != SNAP_IDLE && r->version > vol->snap.ref.version_max
 				 ? vol->snap.gen + 1
 				 : 0;

@@ -91,8 +91,8 @@ struct commit_view {
 	const struct commit *c;
 	bool depends;
 	struct part_cursor parts;
-	const struct chunk_ref
-		*ref; /* COMPLETE: the next entry of the list that the submitter has added up */
+	/* COMPLETE: next entry of the list that the submitter has added up */
+	const struct chunk_ref *ref;
 };
 
 static bool
@@ -177,7 +177,7 @@ find_key(struct commit_view *cv, const uint8_t *key, size_t len, uint32_t hash,
 	return s.exists;
 }
 
-/* The records of other disks that a copy removes have no bucket. */
+/* A removal that another disk sends needs no bucket. */
 static int
 find_bucket(struct commit_view *cv, struct model_record *ret_record)
 {
@@ -213,7 +213,7 @@ find_upload(struct commit_view *cv, struct model_record *ret_record)
 		       : r;
 }
 
-/* A part that is not the one which the submitter has added up counts as absent. */
+/* Finds a part of the list. A part counts as absent if it is not the one that the submitter has added up. */
 static int
 find_listed(struct commit_view *cv, uint32_t number, struct model_record *ret_record)
 {
@@ -293,7 +293,7 @@ decide_commit(const struct vol *vol, struct commit *c, struct model_answer *ret,
 		return V_LATER;
 	c->result = ret->result;
 	c->bad = ret->bad;
-	/* A record of another disk takes the place of the one that is there. */
+	/* A record from another disk replaces the existing one. */
 	if (c->kind == COMMIT_UPLOAD_MAKE) {
 		struct key_state s = key_state(vol, c->view.key, c->view.key_len, c->key_hash);
 

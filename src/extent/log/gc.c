@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Records that nobody owns any more: chunks and parts of manifests that died, chunks of PUTs that ended
- * without one, parts of uploads that ended, what a removed bucket leaves, and what a start finds.  Their
- * removal is a record each, packed by the leader behind whatever else is in the block.
+ * Removal of records without an owner: chunks and parts of dead manifests, chunks of PUTs that ended without
+ * a manifest, parts of ended uploads, remaining records of a removed bucket, and records that a start finds.
+ * Each removal is a record of the log, which the leader packs after the other records of the block.
  */
 #include "extent/log/vol.h"
 
@@ -26,7 +26,8 @@ free_jobs(struct gc_job *j)
 	while (j) {
 		struct gc_job *next = j->next;
 
-		/* The job of a dead manifest lies in what is the leader's pool. */
+		/* The job of a dead manifest is a part of the dead record, which belongs to the leader's
+		 * pool. */
 		if (j->dead)
 			rec_drop_outside(j->dead->rec);
 		else
@@ -38,7 +39,7 @@ free_jobs(struct gc_job *j)
 void
 gc_fini(struct vol *vol)
 {
-	/* What is left is ownerless, and the next start collects it. */
+	/* The next start collects the remaining records, which have no owner. */
 	free_jobs(vol->leader.gc);
 	free_jobs(atomic_exchange(&vol->gc_new, NULL));
 	vol->leader.gc = NULL;
@@ -99,7 +100,8 @@ gc_bucket_job(const uint8_t *name, size_t len, uint64_t before)
 void
 gc_orphans(struct vol *vol, uint8_t type, const uint8_t id[CHUNK_ID_BYTES], uint32_t from, uint32_t nr)
 {
-	/* Only for aborted objects of more than a chunk.  Without memory they wait for the next start. */
+	/* Rare: only aborted objects of several chunks, and failed blocks. Without memory the records
+	 * remain until the next start. */
 	struct gc_job *job = from < nr ? calloc(1, sizeof *job) : NULL;
 
 	if (!job)
@@ -125,16 +127,17 @@ job_done(struct vol *vol, struct gc_job *job)
 	atomic_fetch_sub(&vol->dead_nr, 1);
 }
 
-/* ---- what a job removes next ---- */
+/* ---- the next record of a job ---- */
 
-/* Has a part come back?  One that was left over, and went: then its upload, or its object, may be sent here once more. */
+/* Returns true if a part has an owner again. Such a part was foreign and had been removed; its upload or
+ * object may have been sent to this disk once more. */
 static bool
 is_back(const struct vol *vol, const uint8_t *key, const struct rec *r)
 {
 	return vol->slots && RULE_MOVE_NOT_COLLECTED && key[0] == KEY_PART && has_owner(vol->tree, key, r);
 }
 
-/* Of a dead manifest: the key of the next chunk or part that has a record. */
+/* Finds the key of the next chunk or part of a dead manifest that has a record. */
 static bool
 next_of_manifest(struct vol *vol, struct gc_job *job, uint8_t *key)
 {
@@ -152,7 +155,7 @@ next_of_manifest(struct vol *vol, struct gc_job *job, uint8_t *key)
 	return false;
 }
 
-/* Of an id: the key of the next chunk or part, from a number on. */
+/* Finds the key of the next chunk or part of an id, from number job->at on. */
 static bool
 next_of_id(struct vol *vol, struct gc_job *job, uint8_t *key)
 {
@@ -179,7 +182,7 @@ next_of_id(struct vol *vol, struct gc_job *job, uint8_t *key)
 	return false;
 }
 
-/* What is there of a bucket that was removed: its length, or 0. */
+/* Finds the next remaining record of a removed bucket. Returns the length of its key; 0: none. */
 static size_t
 next_of_bucket(struct vol *vol, struct gc_bucket *b, uint8_t *key)
 {
@@ -195,8 +198,8 @@ next_of_bucket(struct vol *vol, struct gc_bucket *b, uint8_t *key)
 				break;
 			if (((const struct rec *)c.rec)->version >= b->before)
 				continue;
-			/* A new bucket of that name sets its own in this block: they replace it, and a
-			 * removal behind them would be theirs. */
+			/* A new bucket of that name has set a record in this block, which replaces the
+			 * remaining one; a removal after it would remove the new record. */
 			if (block_find(vol, (const uint8_t *)c.key, c.key_len,
 				       key_hash((const uint8_t *)c.key, c.key_len)))
 				continue;
@@ -212,7 +215,7 @@ next_of_bucket(struct vol *vol, struct gc_bucket *b, uint8_t *key)
 	}
 }
 
-/* The key of the next record that the job removes; 0: it is done. */
+/* Finds the key of the next record that the job removes. Returns its length; 0: the job is done. */
 static size_t
 next_key(struct vol *vol, struct gc_job *job, uint8_t *key)
 {
@@ -222,17 +225,17 @@ next_key(struct vol *vol, struct gc_job *job, uint8_t *key)
 											 : 0;
 }
 
-/* Behind the one that was packed. */
+/* Moves the job past the record that was packed. */
 static void
 go_on(struct gc_job *job)
 {
 	job->at++;
-	/* The least key behind it. */
+	/* The lowest key after that record. */
 	if (job->bucket)
 		job->bucket->at[job->bucket->at_len++] = 0;
 }
 
-/* Its block was given up, and its job is past it. */
+/* Adds a job for a removal whose block failed, because the first job has moved past the record. */
 static void
 again(struct vol *vol, const struct gc_commit *g)
 {
@@ -246,12 +249,12 @@ again(struct vol *vol, const struct gc_commit *g)
 	}
 	nul = memchr(g->key, 0, g->c.view.key_len);
 	job = r ? gc_bucket_job(g->key + 1, (size_t)(nul - g->key - 1), r->version + 1) : NULL;
-	/* Without memory it waits for the next start. */
+	/* Without memory the record remains until the next start. */
 	if (job)
 		gc_add(vol, job);
 }
 
-/* The removal was published, or will never be. */
+/* Ends a removal, which was published or has failed. */
 static void
 on_done(struct commit *c)
 {
@@ -270,7 +273,7 @@ pack_one(struct vol *vol, const uint8_t *key, size_t len)
 	enum room room = block_room(vol, REC_HEAD_BYTES + len + 8, true);
 	struct gc_commit *g = room == ROOM_YES ? pool_get(&vol->leader.removals) : NULL;
 
-	/* Nobody else may be waiting: it is for these that the next snapshot is due. */
+	/* Perhaps no commit waits for the log, so the removals themselves must make a snapshot due. */
 	if (room == ROOM_LOG_FULL)
 		vol->leader.log_is_full = true;
 	if (!g)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The leader fills a block: preconditions judged in log order, against the index and the records of the
- * block; memory for publishing set aside; the record encoded.  Everything here runs as leader.
+ * The leader fills a block: it judges preconditions in log order, against the index and the records of the
+ * block, allocates the memory for publishing, and encodes the records. All functions run on the leader.
  */
 #include "extent/log/vol.h"
 
@@ -16,7 +16,7 @@
 
 /* ---- gates ---- */
 
-/* key: of the bucket.  NULL: it is open. */
+/* Returns the closed gate of the bucket with this key; NULL: the gate is open. */
 static struct gate *
 gate_find(struct vol *vol, const uint8_t *key, size_t len)
 {
@@ -54,7 +54,7 @@ gate_open(struct vol *vol, const struct commit *c)
 		*g = vol->leader.gate[--vol->leader.gate_nr];
 }
 
-/* ---- records made of those that are there ---- */
+/* ---- records made from existing ones ---- */
 
 /* Makes the record of c: the published one with other attributes. */
 static void
@@ -68,14 +68,14 @@ make_attrs(struct vol *vol, struct commit *c)
 	c->view.attrs = c->attrs;
 	c->view.attrs_len = c->attrs_len;
 	if (r->body != BODY_INLINE) {
-		/* Its bytes were flushed before it was published. */
+		/* Its data was flushed before the record was published. */
 		c->view.flags |= REC_SHARED | REC_FLUSHED;
 		c->view.data_version = rec_data_version(r);
 	}
 }
 
-/* Makes the records of c: the bucket with another number of copies, and its attributes with newer versions. A
- * removal is made of attributes that are absent, or an earlier bucket's. */
+/* Makes the records of c: the bucket with another number of copies, and its attributes with newer
+ * versions. Attributes that do not exist, or belong to an earlier bucket, get a removal. */
 static void
 make_copies(struct vol *vol, struct commit *c)
 {
@@ -98,7 +98,8 @@ make_copies(struct vol *vol, struct commit *c)
 	}
 }
 
-/* The record is there that gets other bytes, or a part that an object names is not; and nothing of its key is pending. */
+/* Judges a repair. The repair is accepted if the record still has the version to be repaired, or if a part
+ * that an object names is missing. It waits while the block has a record of the key. */
 static enum verdict
 judge_repair(struct vol *vol, struct commit *c)
 {
@@ -139,7 +140,7 @@ judge_change(struct vol *vol, struct commit *c, struct model_answer *a)
 	return c->result < 0 ? refused : V_PACKED;
 }
 
-/* Judges a commit by its place, gates, and the object model. *a: what V_PACKED changes. */
+/* Judges a commit by its partition, the gates, and the object model. V_PACKED: *a has the change. */
 static enum verdict
 judge_state(struct vol *vol, struct commit *c, struct model_answer *a)
 {
@@ -175,7 +176,7 @@ judge_state(struct vol *vol, struct commit *c, struct model_answer *a)
 	return c->sent ? judge_repair(vol, c) : V_PACKED;
 }
 
-/* Allocates the memory for publishing c and the records that go with it: of all, or of none. */
+/* Allocates the memory for publishing c and the further records of its operation: for all, or for none. */
 static int
 set_aside_all(struct vol *vol, struct commit *c, bool replaces)
 {
@@ -193,7 +194,7 @@ set_aside_all(struct vol *vol, struct commit *c, bool replaces)
 	}
 	if (e == 0)
 		e = commit_set_aside(vol, c, replaces);
-	/* Last: what is not made must not be in the book. */
+	/* The last step: a bucket that will not be made must not be in the ledger. */
 	if (e == 0 && c->kind == COMMIT_BUCKET_MAKE && usage_make(vol, c) < 0) {
 		commit_put_back(vol, c);
 		e = -ENOSPC;
@@ -215,7 +216,7 @@ encoded_bytes_all(const struct commit *c)
 	return bytes;
 }
 
-/* One number for the record, its memory form and the answer; the record was made with none. */
+/* Sets the version of c, also in its memory form, which was made without a version. */
 static void
 number(struct vol *vol, struct commit *c)
 {
@@ -224,7 +225,8 @@ number(struct vol *vol, struct commit *c)
 		c->rec->version = c->view.version;
 }
 
-/* All in order, but for a bucket, whose attributes are younger than it is. */
+/* Numbers and packs the further records of the operation, then c. A bucket is numbered first, because its
+ * attributes must have higher versions. */
 static void
 number_and_pack(struct vol *vol, struct commit *c)
 {
@@ -258,14 +260,15 @@ stall_for(struct vol *vol, struct commit *c, uint64_t ns)
 	return V_NOW;
 }
 
-/* For space, or for the log. */
+/* Lets a commit wait for space, or for room in the log. */
 static enum verdict
 stall(struct vol *vol, struct commit *c)
 {
 	return stall_for(vol, c, c->view.op == REC_DELETE ? 2 * STALL_NS : STALL_NS);
 }
 
-/* Returns true if the superblocks have the version that the records of c need; otherwise they get it. */
+/* Returns true if the superblocks have the version that the records of c need; otherwise requests this
+ * version. */
 static bool
 version_is_written(struct vol *vol, const struct commit *c)
 {
@@ -282,14 +285,15 @@ version_is_written(struct vol *vol, const struct commit *c)
 	return needed <= atomic_load(&vol->disk.records_version);
 }
 
-/* No room for the snapshots of what the index would be.  Some may be on its way. */
+/* Refuses a commit because the snapshots of the larger index would lack space; lets it wait if space may
+ * become free. */
 static enum verdict
 no_room(struct vol *vol, struct commit *c)
 {
 	bool coming = atomic_load(&vol->disk.segs_coming);
 	enum verdict v = V_NOW;
 
-	/* How much is in the block is known when it is published. */
+	/* The growth by the records in the block is known after they are published. */
 	if (vol->block.records)
 		return V_FULL;
 	if (coming) {
@@ -316,8 +320,8 @@ judge_one(struct vol *vol, struct commit *c)
 	if (atomic_load(&c->data_error)) {
 		int e = atomic_load(&c->data_error);
 
-		/* Nothing of it is in the log.  But for want of space or memory, the disk has failed; so will
-		 * everything else. */
+		/* The log has no record of the commit. After other errors the disk has failed, and all
+		 * later commits fail. */
 		c->result = e == -ENOSPC || e == -EAGAIN ? e : -ECANCELED;
 		return V_NOW;
 	}
@@ -326,7 +330,7 @@ judge_one(struct vol *vol, struct commit *c)
 		return V_LATER;
 	}
 	v = judge_state(vol, c, &a);
-	/* Behind a gate, or a freeze: that is over soon, and makes no room that a delete could wait for. */
+	/* A closed gate or a freeze ends soon, and frees no space for which a delete could wait. */
 	if (v == V_NOW && c->result == -EAGAIN && commit_has_bucket(c))
 		return stall_for(vol, c, STALL_NS);
 	if (v != V_PACKED)
@@ -334,7 +338,7 @@ judge_one(struct vol *vol, struct commit *c)
 	if (!version_is_written(vol, c))
 		return stall(vol, c);
 	c->result = c->sent ? slots_reserve(vol) : usage_judge(vol, c, &a.usage);
-	/* What it was judged by may be pending, and may not come. */
+	/* The result may depend on records in the block, whose flush may fail. */
 	if (c->result < 0)
 		return vol->block.records ? V_AFTER : V_NOW;
 	bytes = encoded_bytes_all(c);
@@ -355,13 +359,14 @@ judge_one(struct vol *vol, struct commit *c)
 		return V_FULL;
 	c->result = set_aside_all(vol, c, a.replaces);
 	if (c->result < 0) {
-		/* A delete makes room: it waits for what is on its way back from readers and snapshots. */
+		/* A delete frees memory, so it waits for memory that readers and snapshots still use. */
 		if (is_delete)
 			return stall(vol, c);
 		atomic_fetch_add(&vol->disk.stats.index_refused, 1);
 		return vol->block.records ? V_AFTER : V_NOW;
 	}
-	/* Only what is in it: a block that counts as full and is empty is never written, and the queue waits for it. */
+	/* Only the data of packed records counts: an empty block that counts as full would never be
+	 * written, and the queue would wait for it. */
 	vol->block.data_bytes += data_bytes;
 	if (c->kind == COMMIT_DELETE)
 		c->result = a.result;

@@ -42,7 +42,7 @@ void
 key_text(char *text, size_t cap, const uint8_t *key, size_t len)
 {
 	bool is_chunk = len && (key[0] == KEY_CHUNK || key[0] == KEY_PART);
-	/* Behind here there are no names but numbers. */
+	/* The bytes from here on are numbers, not names. */
 	size_t n = 0, names = is_chunk                                           ? 1
 			      : len > UPLOAD_TAIL_BYTES && key_is_upload(key[0]) ? len - CHUNK_ID_BYTES
 										 : len;

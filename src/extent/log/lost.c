@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of a disk that are not there, or not whole, at a start: what was in them is lost, and nothing else.  A
- * start refuses, and names the files.  A repair keeps the records, and makes the files again with zeros: the
- * objects fail as damaged ones do, until they are written again, deleted, or restored from their other copy.
+ * Missing and incomplete files of a disk at a start: only the data in them is lost. A start refuses, and
+ * names the files. A repair keeps the records, and makes the files again with zeros: reads of these objects
+ * fail as those of damaged objects do, until the objects are written again, deleted, or restored from their
+ * other copy.
  */
 #include "extent/log/recover_int.h"
 
@@ -57,7 +58,7 @@ lost_judge(struct replay *rp)
 	int nr = 0;
 
 	if (!d->is_device && d->log.fault != FILE_WHOLE) {
-		/* Only a repair comes here. */
+		/* Only a repair gets here. */
 		rp->rep->was_damaged = true;
 		disk_fault_text(d, -1, one, sizeof one);
 		report(rp->rep,

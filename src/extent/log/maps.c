@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Maps at a start: lists of extents or parts that are too long for their record.  What a lost one names is not
- * known, and so not what is free.  Where nobody owns the record, nobody needs it: it is dropped.  Else the start
- * ends, and a repair drops it.
+ * Maps at a start: lists of extents or parts that are too long for their record. If a map is lost, the space
+ * of its record is unknown. A record without an owner is then dropped; otherwise the start fails, and a
+ * repair drops the record.
  *
- * So is what is back because a repair cut its removal, where a snapshot has its space meanwhile.
+ * A record whose removal was cut by a repair is dropped as well, if a snapshot uses its space.
  *
- * What is dropped is removed by a record in the epoch block, so that it is gone for good before anybody is served:
- * what it named is free now, and may be written over.
+ * The epoch block has a removal for each dropped record, so that the record does not come back after requests
+ * are served: its space is free, and may be overwritten.
  */
 #include "extent/log/recover_int.h"
 
@@ -121,7 +121,7 @@ maps_place(struct replay *rp, const uint64_t *ext, uint32_t nr, uint64_t len_byt
 	disk_place(d, (int64_t)(first / per_seg), first % per_seg * unit + (off - at) % unit, ret_text);
 }
 
-/* Out of the index, and out of the log. */
+/* Removes a record from the index, and adds its removal to the epoch block. */
 static int
 drop(struct replay *rp, const struct lost_map *lost)
 {

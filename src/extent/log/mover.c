@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper's side of moving small objects together: what is worth it, reading, writing, the pace; see pack.h. */
+/* Packing of small objects, the helper's part: selection, reading, writing, pace; see pack.h. */
 #include "extent/log/vol.h"
 
 #include "extent/disk/rules.h"
@@ -31,7 +31,7 @@ mover_fini(struct vol *vol)
 	sync_free(mv->buf);
 }
 
-/* Once, when there is something to be moved for the first time. */
+/* Allocates the mover's memory, when an object will be moved for the first time. */
 static bool
 make_memory(struct vol *vol)
 {
@@ -54,9 +54,10 @@ make_memory(struct vol *vol)
 	return true;
 }
 
-/* ---- what is worth it ---- */
+/* ---- is a walk worth it? ---- */
 
-/* What has just been written is often replaced soon: only what was there at a mark, some time ago, is moved. */
+/* Notes the newest version from time to time. New objects are often replaced soon, so only objects that
+ * are older than such a mark are moved. */
 static void
 mark(struct vol *vol)
 {
@@ -70,7 +71,8 @@ mark(struct vol *vol)
 	mv->mark_ns = now;
 }
 
-/* Units would become fewer, and enough of them for looking at everything. */
+/* Returns true if moves would reduce the number of units, and enough units are concerned to justify a walk
+ * through all records. */
 static bool
 is_worth_it(const struct vol *vol)
 {
@@ -105,7 +107,7 @@ is_wanted(const struct vol *vol, const struct rec *r)
 	return rec_is_loose(r, &vol->disk.geo) && r->version <= vol->mover.walk_settled;
 }
 
-/* Finds room for so many steps in the units of the batch.  False: it is full. */
+/* Finds room for the steps of an object in the units of the batch. Returns false if the batch is full. */
 static bool
 find_room(const struct vol *vol, struct mover *mv, uint32_t steps, struct move *m)
 {
@@ -123,7 +125,7 @@ find_room(const struct vol *vol, struct mover *mv, uint32_t steps, struct move *
 	return true;
 }
 
-/* False: there is no room for it in this batch. */
+/* Adds an object to the batch, if it is to be moved. Returns false if the batch has no room for it. */
 static bool
 collect(struct vol *vol, const uint8_t *key, size_t len, const struct rec *r)
 {
@@ -149,7 +151,8 @@ collect(struct vol *vol, const uint8_t *key, size_t len, const struct rec *r)
 	return true;
 }
 
-/* Goes on with the walk for a while.  True: the batch is as full as it gets. */
+/* Continues the walk, for up to MOVE_SLICE records. Returns true if the batch is full, or the walk has
+ * ended. */
 static bool
 walk(struct vol *vol)
 {
@@ -169,7 +172,7 @@ walk(struct vol *vol)
 		memcpy(mv->at_key, c->key, c->key_len);
 		mv->at_len = c->key_len;
 	} else if (mv->at_key[0] == KEY_OBJECT) {
-		/* Then those of which there are copies. */
+		/* The objects with two copies follow. */
 		mv->at_key[0] = KEY_OBJECT2;
 		mv->at_len = 1;
 		mv->walks = tree_seek(c, mv->at_key, 1, false) && (uint8_t)c->key[0] == KEY_OBJECT2;
@@ -180,7 +183,8 @@ walk(struct vol *vol)
 
 /* ---- a batch ---- */
 
-/* Reads the bytes and lays them where they will be in the unit.  False: they are not moved. */
+/* Reads and checks the bytes of an object, and copies them to their step of the unit. Returns false: the
+ * object is not moved. */
 static bool
 fetch(struct vol *vol, struct ring *r, const struct move *m)
 {
@@ -189,7 +193,7 @@ fetch(struct vol *vol, struct ring *r, const struct move *m)
 	struct place_pages pg =
 		place_pages(is_place ? m->from : place_make(ext_unit(m->from), 0), m->size_bytes);
 
-	/* What is damaged stays where it is: who reads it is told, and the scrub counts it. */
+	/* A damaged object is not moved: reads report the damage, and the scrub counts it. */
 	if (sio_read(&vol->disk, r, &pg.ext, 1, pg.off, mv->page, pg.len) < 0 ||
 	    crc64_nvme(0, mv->page + pg.skew, m->size_bytes) != m->crc64)
 		return false;
@@ -198,7 +202,8 @@ fetch(struct vol *vol, struct ring *r, const struct move *m)
 	return true;
 }
 
-/* Takes a unit for each that is well filled.  A disk without space is not made worse. */
+/* Allocates a unit for each well-filled one of the batch. Objects for which the disk has no free unit are
+ * not moved. */
 static void
 take_units(struct vol *vol)
 {
@@ -215,7 +220,7 @@ take_units(struct vol *vol)
 	}
 }
 
-/* With the rule off: into the unit where the first of them is. */
+/* With the rule off: the unit of the first object is written again. */
 static void
 take_old_unit(struct vol *vol, const struct move *m)
 {
@@ -228,7 +233,7 @@ take_old_unit(struct vol *vol, const struct move *m)
 	mv->unit[m->unit] = ext_unit(m->from);
 }
 
-/* Writes a unit, of which some is in use then.  False: nothing was written. */
+/* Writes a unit, and counts its used steps. Returns false: the unit was not written. */
 static bool
 write_unit(struct vol *vol, struct ring *r, uint32_t u)
 {
@@ -255,7 +260,7 @@ hand_over(struct vol *vol)
 {
 	struct mover *mv = &vol->mover;
 
-	/* A flush that begins from now on covers all of it. */
+	/* A flush that begins from now on covers all units. */
 	mv->flush_ticket = vol_flush_ticket(vol);
 	mv->at = mv->left = 0;
 	atomic_store(&mv->state, MOVE_READY);
@@ -270,7 +275,7 @@ batch_over(struct vol *vol)
 	uint64_t due_ns = (uint64_t)((double)mv->batch_bytes * NS_PER_S / (double)mv->rate);
 
 	mv->move_nr = mv->unit_nr = 0;
-	/* The disk is for requests as long as it was for this, at least. */
+	/* Requests have the disk for at least as long as this batch had it. */
 	mv->next_ns = now + (due_ns > took_ns ? due_ns : took_ns);
 	atomic_fetch_sub(&vol->dead_nr, 1);
 	atomic_store(&mv->state, MOVE_IDLE);
@@ -284,7 +289,7 @@ make_batch(struct vol *vol, struct ring *r)
 
 	mv->began_ns = clock_ns();
 	mv->batch_bytes = 0;
-	/* Space is on its way back. */
+	/* The batch will free space. */
 	atomic_fetch_add(&vol->dead_nr, 1);
 	atomic_store(&mv->state, MOVE_MAKING);
 	take_units(vol);
@@ -328,7 +333,8 @@ walk_ends(struct mover *mv)
 		atomic_store(&mv->clean, mv->walk_settled);
 }
 
-/* How long the helper rests before the next step: a caller that waits for the end gets the shortest rest between walks. */
+/* Returns the time until the helper's next step. If a caller waits for the end of the moves, the pause
+ * between walks is the shortest one. */
 static uint64_t
 rest_left(struct mover *mv, uint64_t now)
 {
@@ -359,7 +365,7 @@ mover_work(struct vol *vol, struct ring *r)
 	struct mover *mv = &vol->mover;
 	uint64_t now, rest_ns;
 
-	/* What the leader has not answered when the disk failed it never will. */
+	/* After a failure of the disk the leader may never answer. */
 	if (!mv->rate || disk_failed(&vol->disk) || atomic_load(&mv->state) == MOVE_READY)
 		return UINT64_MAX;
 	if (atomic_load(&mv->state) == MOVE_DONE) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units that small objects share, and the leader's side of moving them there; see pack.h. */
+/* Units that small objects share, and the leader's part of moves; see pack.h. */
 #include "extent/log/vol.h"
 
 #include "extent/disk/rules.h"
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what of a unit is in use ---- */
+/* ---- used steps of units ---- */
 
 int
 pack_init(struct vol *vol)
@@ -51,7 +51,7 @@ sparse_steps(const struct vol *vol, uint32_t steps)
 	return steps < PACK_SPARSE(vol->disk.geo.unit_bytes / PLACE_STEP) ? steps : 0;
 }
 
-/* Some more are in use, or fewer. */
+/* Updates the counters after a change of the number of used steps of a unit. */
 static void
 changed(struct vol *vol, uint32_t was, uint32_t is)
 {
@@ -89,7 +89,7 @@ pack_gone(struct vol *vol, uint64_t place, uint64_t size_bytes)
 
 	check(steps);
 	was = atomic_load(steps);
-	/* With the rule off the first one takes the unit along. */
+	/* With the rule off the first removal frees the unit. */
 	if (!RULE_PACK_LAST_FREES)
 		gone = was;
 	check(was >= gone);
@@ -101,7 +101,7 @@ pack_gone(struct vol *vol, uint64_t place, uint64_t size_bytes)
 		disk_extents_free(&vol->disk, &(uint64_t){ ext_make(ext_unit(place), 1) }, 1);
 }
 
-/* ---- what there is to be moved ---- */
+/* ---- counts of small objects ---- */
 
 void
 pack_forget(struct vol *vol)
@@ -136,9 +136,9 @@ pack_count(struct vol *vol, const uint8_t *key, const struct rec *born, const st
 		count(vol, died, -1);
 }
 
-/* ---- the leader's side ---- */
+/* ---- moves, the leader's part ---- */
 
-/* All of the batch is over: the mover goes on. */
+/* Ends the batch if all its moves have ended, and wakes the mover. */
 static void
 look_if_over(struct vol *vol)
 {
@@ -150,15 +150,15 @@ look_if_over(struct vol *vol)
 	helper_ring(&vol->helper);
 }
 
-/* The move was published, or will never be. */
+/* Ends a move, which was published or has failed. */
 static void
 on_done(struct commit *c)
 {
 	struct move *m = container_of(c, struct move, c);
 	struct vol *vol = m->vol;
 
-	/* Where the block failed, it may be on the disk all the same: the place stays as it is until a restart.
-	 * A block for which the log had no room is not there. */
+	/* A failed block may be on the disk nevertheless, so the place is not used before a restart. After
+	 * -ENOSPC the block was not written. */
 	if (c->result == 0)
 		atomic_fetch_add(&vol->packs.moved_nr, 1);
 	else if (c->result == -ENOSPC)
@@ -167,7 +167,7 @@ on_done(struct commit *c)
 	look_if_over(vol);
 }
 
-/* The record that is to be moved, if it is still the one that was read. */
+/* Returns the record to be moved; NULL: the key has another record by now. */
 static const struct rec *
 same_record(struct vol *vol, const struct move *m)
 {
@@ -183,7 +183,7 @@ same_record(struct vol *vol, const struct move *m)
 		       : NULL;
 }
 
-/* 1: packed; 0: it is not to be moved; -EAGAIN: in the next block. */
+/* Packs a move. Returns 1; 0: the object is not moved; -EAGAIN: the move belongs into the next block. */
 static int
 move_one(struct vol *vol, struct move *m)
 {
@@ -204,7 +204,7 @@ move_one(struct vol *vol, struct move *m)
 	default:
 		break;
 	}
-	/* It takes as much of the index, and of snapshots, as what it replaces. */
+	/* The new record needs as much of the index and of snapshots as the one that it replaces. */
 	c->kind = COMMIT_MOVE;
 	if (commit_set_aside(vol, c, true) < 0)
 		return 0;

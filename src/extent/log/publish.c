@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * After the flush: the index, what died, and when its space may be used again (docs/engine.md section 4, "Reuse").
+ * The leader's work after the flush: the index, dead records, and the reuse of their space (docs/engine.md
+ * section 4, "Reuse").
  *
- *   record replaced --> dying: stamped? everybody quiescent? --> pinned? --no--> over: space, memory back
- *          |                                                      ^  |
- *       pinned, and a limit exists: its bytes are                 | yes
- *       in progress until the last unpin, which comes             |  v
- *       before or after that ---> both over ----------------------'  last unpin (any thread) --> unpinned, once more
+ *     record replaced --> dying: stamped? threads quiescent? --> pinned? --no--> space and memory are freed
+ *            |                                                    ^  |
+ *         pinned, and a limit exists: its bytes are               |  | yes
+ *         in progress until the last unpin, before or             |  v
+ *         after the end of dying --> both have ended -------------'  last unpin (any thread) --> checked again
  *
- * Everything here runs as leader, but for on_unpinned() and on_read_over().
+ * All functions run on the leader, except on_unpinned() and on_read_over().
  */
 #include "extent/log/vol.h"
 
@@ -40,14 +41,14 @@ kill(struct vol *vol, struct dead *dead, const struct commit *c, struct rec *r)
 		gc_orphans(vol, KEY_CHUNK, ((const struct chunk_ref *)rec_entries(r))->id, 0, r->entry_nr);
 }
 
-/* Something ended that others live on: an upload, a bucket. */
+/* Begins the job that removes the records of an ended upload or bucket. */
 static void
 begin_job(struct vol *vol, struct commit *c)
 {
 	struct gc_job *job = c->job;
 
 	c->job = NULL;
-	/* Without memory what is left waits for the next start. */
+	/* Without memory the records remain until the next start. */
 	if (!job && c->view.op == REC_DELETE && key_is_upload(c->view.key[0]))
 		job = gc_upload_job(c->view.key + c->view.key_len - CHUNK_ID_BYTES, NULL, 0);
 	if (!job)
@@ -68,7 +69,7 @@ publish_one(struct vol *vol, struct commit *c)
 		old = tree_del(vol->tree, c->view.key, c->view.key_len);
 	rec_count(vol, c->view.key, c->view.key_len, c->rec, old);
 	usage_published(vol, c, old);
-	/* Only with RULE_JUDGE_PENDING off something may have been there that was not seen. */
+	/* With RULE_JUDGE_PENDING off the leader may not have known that the record exists. */
 	if (old && !c->dead)
 		c->dead = dead_get(vol);
 	if (old && c->dead) {
@@ -78,7 +79,7 @@ publish_one(struct vol *vol, struct commit *c)
 	} else if (c->dead) {
 		dead_put(vol, c->dead);
 	}
-	/* With the rule off: as a scrub that takes every chunk without a manifest for ownerless. */
+	/* With the rule off: like a scrub that collects every chunk without a manifest. */
 	if (!RULE_COLLECT_ONLY_ENDED && c->kind == COMMIT_CHUNK && c->view.op == REC_PUT)
 		gc_orphans(vol, KEY_CHUNK, c->view.key + 1, key_index(c->view.key),
 			   key_index(c->view.key) + 1);
@@ -98,7 +99,7 @@ push_unpinned(struct dead *dead)
 	atomic_store(&vol->want_lead, true);
 }
 
-/* The last reader that the record had when it was removed has ended. */
+/* Ends the count of a dead record's bytes, because its last reader has ended. */
 static void
 on_read_over(struct pin_wait *w)
 {
@@ -157,7 +158,7 @@ publish_block(struct vol *vol)
 	atomic_fetch_add_explicit(&vol->stats.commits, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&vol->stats.records, vol->block.head.record_nr, memory_order_relaxed);
 	rec_hold_back(vol);
-	/* New segments are made ahead of what is written. */
+	/* New segments are prepared ahead of the writes. */
 	if (atomic_load_explicit(&vol->disk.stats.written_bytes, memory_order_relaxed) - ld->helper_mark >
 	    vol->disk.geo.seg_bytes / 8) {
 		ld->helper_mark = atomic_load_explicit(&vol->disk.stats.written_bytes, memory_order_relaxed);
@@ -167,15 +168,15 @@ publish_block(struct vol *vol)
 
 /* ---- space ---- */
 
-/* Nobody can want it any more. */
+/* Frees a dead record, which no thread can use any longer. */
 static void
 dead_done(struct vol *vol, struct dead *dead)
 {
 	struct rec *r = dead->rec;
 
 	if (!dead->is_shared && (r->body == BODY_MANIFEST || r->body == BODY_PARTS)) {
-		/* Its chunks are records of their own: they are deleted like any other, and die in their
-		 * turn. */
+		/* Its chunks or parts are records of their own: they are deleted like any other, and
+		 * become dead in turn. */
 		dead->gc = (struct gc_job){
 			.type = r->body == BODY_PARTS ? KEY_PART : KEY_CHUNK,
 			.dead = dead,
@@ -194,7 +195,7 @@ on_unpinned(struct pin_wait *w)
 	push_unpinned(container_of(w, struct dead, wait));
 }
 
-/* Frees a dead record, or waits for its last pin. No reader is between look-up and pin any more. */
+/* Frees a dead record, or waits for its last pin. No reader is between look-up and pin any longer. */
 static void
 done_if_unpinned(struct vol *vol, struct dead *dead)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Records, and the blocks that hold them, in the log and in snapshots: see rec_codec.h. */
+/* Records, and the blocks with records, in the log and in snapshots; see rec_codec.h. */
 #include "extent/log/rec_codec.h"
 
 #include "base/cursor.h"
@@ -93,8 +93,8 @@ rec_encoded_bytes(const struct rec_view *v)
 	return align_up(n, 8);
 }
 
-/* Head, optional fields, entries (8-byte aligned: the lengths before are), bytes of variable length, zeros up
- * to 8. */
+/* Writes the head, the optional fields, the entries (8-byte aligned, because all lengths before them are),
+ * the bytes of variable length, and zeros up to a multiple of 8. */
 size_t
 rec_encode(void *buf, const struct rec_view *v)
 {
@@ -174,7 +174,7 @@ rec_check_entries(const struct rec_view *v, const void *entries, const struct ge
 	return -EBADMSG;
 }
 
-/* Does a map lie on the disk, and is there room in it? */
+/* Returns true if a map is on the disk, and its extents have room for the list. */
 static bool
 map_ok(const struct map_ref *map, const struct geometry *geo)
 {
@@ -188,7 +188,7 @@ map_ok(const struct map_ref *map, const struct geometry *geo)
 	return units >= map_units(geo, map->len_bytes);
 }
 
-/* Takes a map's place.  False: impossible. */
+/* Decodes the location of a map. Returns false if it is impossible. */
 static bool
 take_map(struct cur *c, struct rec_view *v)
 {
@@ -210,7 +210,7 @@ take_map(struct cur *c, struct rec_view *v)
 	return !c->bad;
 }
 
-/* What the kinds of body allow, apart from the entries themselves. */
+/* Checks the fields that depend on the kind of the body, except the entries. */
 static bool
 body_ok(const struct rec_view *v, const struct geometry *geo)
 {

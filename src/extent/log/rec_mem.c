@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A record in memory: a packed block of the index's memory, immutable while anybody can see it (but for the
- * entries of a mapped one, which come during recovery).
+ * A record in memory; see rec_mem.h.
  */
 #include "extent/log/vol.h"
 
@@ -13,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAP_BYTES 24 /* extent, or their number; length, CRC */
+#define MAP_BYTES 24 /* extent, or number of extents; length; CRC */
 #define FLAGS_MAX UINT8_MAX
 
 /* Returns the offset of the optional field with this flag, or, 0, of the first byte after them. */
@@ -109,8 +108,7 @@ rec_new(struct tree *t, const struct rec_view *v, const void *entries)
 	size_t bytes;
 	uint8_t *p;
 
-	/* More entries than a record holds are always mapped;
-	 * fewer may be, when a map was made all the same. */
+	/* A record with more than FMT_ENTRY_MAX entries is always mapped; one with fewer entries may be. */
 	check(!t || !rec_has_more(&head) || v->flags & REC_MAPPED);
 	memcpy(head.etag, v->etag.sum, 16);
 	bytes = sizeof *r + (v->flags & REC_MAP_LIST ? map_list_off(&head) + v->map.nr * sizeof(uint64_t)
@@ -222,8 +220,8 @@ rec_data_version(const struct rec *r)
 	return r->flags & REC_SHARED ? rec_optional(r, REC_SHARED) : r->version;
 }
 
-/* A place is no version, but for those of more starts than anybody makes; and two that share an id wait for each
- * other, no more. */
+/* Bit that distinguishes places from versions: a version has it only after more starts than are possible.
+ * Two records with the same pin id would only wait for each other's readers. */
 #define PIN_PLACE ((uint64_t)1 << 63)
 
 uint64_t

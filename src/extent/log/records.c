@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All of the index: walking it, and filling it at start. */
+/* Iteration over the index, and the filling of the index at a start. */
 #include "extent/log/recover_int.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Starting (docs/engine.md section 5): snapshot, log, tail, damage or end, space; then, before anybody is served, a
- * new epoch:
+ * A start (docs/engine.md section 5): snapshot, log, tail, damage or end, space; then, before requests are
+ * served, a new epoch:
  *
- *	flush --> epoch block over the cut --> flush --> superblock (running epoch, start number) --> flush
+ *     flush --> epoch block at the cut --> flush --> superblock (running epoch, start number) --> flush
  */
 #include "extent/log/recover_int.h"
 
@@ -22,11 +22,11 @@
 #include <string.h>
 #include <sys/random.h>
 
-#define START_NO_GAP 1000 /* nobody starts so often between two writings of the superblock */
+#define START_NO_GAP 1000 /* more starts than are possible between two writes of the superblock */
 
 /* ---- space ---- */
 
-/* v: NULL: the extent is of a snapshot. */
+/* Marks an extent as used. v: record with the extent; NULL: the extent belongs to a snapshot. */
 static int
 mark(struct replay *rp, uint64_t ext, const struct rec_view *v)
 {
@@ -38,7 +38,7 @@ mark(struct replay *rp, uint64_t ext, const struct rec_view *v)
 		lost_note(rp, ext);
 		return 0;
 	}
-	/* The rest of a segment that a repair makes again is not given out before that. */
+	/* A segment that a repair will make again has no free space before that, so nothing is marked. */
 	if (!disk_is_whole(&rp->vol->disk, x.unit))
 		return 0;
 	e = alloc_mark(rp->vol->disk.alloc, &x, !v);
@@ -52,7 +52,7 @@ mark(struct replay *rp, uint64_t ext, const struct rec_view *v)
 			   e == -EEXIST ? "belong to something else, too" : "are not on this disk");
 }
 
-/* The first record of a unit brings the unit. */
+/* Marks a place as used. The first record in a unit marks the unit. */
 static int
 mark_place(struct replay *rp, uint64_t place, const struct rec_view *v)
 {
@@ -72,7 +72,7 @@ mark_place(struct replay *rp, uint64_t place, const struct rec_view *v)
 			   (unsigned long long)ext_unit(place), name);
 }
 
-/* What a record names; its entries come from the map first, if they lie in one. */
+/* Marks the space of a record as used, after its entries are loaded from its map, if it has one. */
 static int
 mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 {
@@ -89,7 +89,7 @@ mark_record(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	rec_view_of(r, key, len, &v);
 	rp->lost_nr += disk_lost(&rp->vol->disk, &v);
 	if (e == 1) {
-		/* What becomes of it is judged when all are there. */
+		/* maps_judge() decides about the record, after all records are loaded. */
 		for (uint32_t i = 0; rec_map(r, &map) && i < map.nr; i++) {
 			if (!disk_has(&rp->vol->disk, ext_unit(map.ext[i]), ext_nr(map.ext[i])))
 				lost_note(rp, map.ext[i]);
@@ -117,7 +117,7 @@ count_bucket(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	return usage_start(rp->vol, rp->vol->quotas, key, len, r);
 }
 
-/* Free is what neither a record nor one of the two snapshots names. */
+/* Finds the free space, which neither a record nor one of the two snapshots names. */
 static int
 find_space(struct replay *rp)
 {
@@ -131,7 +131,7 @@ find_space(struct replay *rp)
 	}
 	if (e < 0)
 		return disk_refuse(&rp->vol->disk, e, "no memory for the map of free space");
-	/* Before what is in them: some of its types are less. */
+	/* Buckets come before their contents, some of whose types are lower. */
 	e = each_record(vol, KEY_BUCKET, count_bucket, rp);
 	tree_stats(vol->tree, &ts);
 	meter_step(rp->rep->meter, METER_SPACE, ts.keys);
@@ -151,7 +151,7 @@ find_space(struct replay *rp)
 
 /* ---- chunks without an owner ---- */
 
-/* The leftover of a bucket: one such record brings the removal of all. */
+/* Begins the removal of all remaining records of a removed bucket; r is one of them. */
 static int
 collect_of_bucket(struct replay *rp, const uint8_t *key, size_t len, const struct rec *r)
 {
@@ -161,9 +161,8 @@ collect_of_bucket(struct replay *rp, const uint8_t *key, size_t len, const struc
 	if (rp->rep->check_only) {
 		report(rp->rep, "%s: something of a bucket that was removed is left; a start collects it",
 		       rp->vol->disk.name);
-		/* The records of the removed bucket, which are not younger than this one. */
 	}
-	/* This snapshot, and the data of its age. */
+	/* The records of the removed bucket are not newer than this one. */
 	job = gc_bucket_job(key + 1, (size_t)(nul - key - 1), r->version + 1);
 	if (!job)
 		return -ENOMEM;
@@ -182,7 +181,7 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	if (has_owner(rp->vol->tree, key, r))
 		return 0;
 	index = key_index(key);
-	/* Nothing has begun in this epoch yet, so every chunk is of an earlier one. */
+	/* No PUT has begun in this epoch yet, so every chunk is of an earlier one. */
 	if (rp->rep->check_only)
 		report(rp->rep, "%s: a %s of %llu bytes has no owner; a start collects it",
 		       rp->vol->disk.name, key[0] == KEY_PART ? "part" : "chunk",
@@ -192,7 +191,7 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 	return 0;
 }
 
-/* All of a bucket, chunks, parts, uploads that have lost who they were for. */
+/* Collects all attributes, chunks, parts and uploads without an owner. */
 static int
 collect_all(struct replay *rp)
 {
@@ -207,14 +206,15 @@ collect_all(struct replay *rp)
 /* ---- the new epoch ---- */
 
 /*
- * Starts that are killed before they serve leave an epoch block each, and nothing else makes room for them:
- * where the next one would not fit, two snapshots come first.  They begin at the cut, and take nothing from
- * the log; so this can be cut short any number of times, too.
+ * Makes room in the log for the epoch block. Starts that are killed before they serve leave an epoch block
+ * each, and nothing else frees their space: if the next epoch block would not fit, two snapshots are written
+ * first. They begin at the cut, and use no space of the log, so this step may be interrupted any number of
+ * times.
  *
- * Not with a tail, whose data must stay as it is until an epoch block follows it, also where the index calls
- * it free: but records stop well before this (block_room()), so that behind a tail there is room.  Only where
- * the newest superblock was lost, the one before it tells of an older snapshot whose log has been trimmed, and
- * written over since: that is none.
+ * Without snapshots if there is a tail: its data must not be overwritten before an epoch block follows,
+ * although the index may call its space free. Records stop well before this limit (block_room()), so there is
+ * room after a tail. There is one exception: if the newest superblock was lost, the previous one names an
+ * older snapshot whose log has been trimmed and overwritten since. This snapshot is dropped.
  */
 static int
 room_for_epoch(struct replay *rp)
@@ -244,7 +244,8 @@ room_for_epoch(struct replay *rp)
 	return 0;
 }
 
-/* By chance: of two starts that both know too little, as each has lost a superblock, none takes the number of the other. */
+/* Returns a random gap between start numbers. Two starts that both know too little, because each has lost
+ * a superblock, must not take the same number. */
 static uint64_t
 gap(void)
 {
@@ -255,8 +256,8 @@ gap(void)
 }
 
 /*
- * Above every start that anything here was made in.  The superblock knows the last one; but what is lost may have
- * known a later one, of which there are ids that a client still has.
+ * Returns a start number above those of all existing records. The superblock has the last start number; a
+ * lost superblock may have had a later one, of which clients may still have ids.
  */
 static uint64_t
 next_start_no(const struct replay *rp)
@@ -287,7 +288,8 @@ write_epoch_block(struct replay *rp)
 	return sync_write(rp->r, vol->disk.log.fd, vol->block.mem, h->len_bytes, vol->disk.log_off + h->pos);
 }
 
-/* The records made from now on are of the start with this number, which is the same for all disks of a store. */
+/* Begins an epoch. Records made from now on belong to the start with this number, which is the same for
+ * all disks of a store. */
 static int
 begin_epoch(struct replay *rp, uint64_t start_no)
 {
@@ -324,7 +326,7 @@ begin_epoch(struct replay *rp, uint64_t start_no)
 	return 0;
 }
 
-/* Bad sectors where nothing lies: written, so that the log may end there one day. */
+/* Overwrites bad sectors in the free part of the log, so that the log can end there later. */
 static int
 mend_log(struct replay *rp)
 {
@@ -349,9 +351,9 @@ mend_log(struct replay *rp)
 	return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the whole recovery ---- */
 
-/* An end that is not one. */
+/* Judges the end of the log: it is damage if the log is known to have been longer. */
 static int
 judge_end(struct replay *rp)
 {
@@ -393,12 +395,13 @@ judge_end(struct replay *rp)
 	report(rep, "%s: cut at log offset %llu; %llu records dropped", vol->disk.name,
 	       (unsigned long long)rp->cut.pos, (unsigned long long)rp->cut_records);
 	if (rep->damage)
-		rep->damage->sums.has_unknown = true; /* the records of the damaged block */
+		rep->damage->sums.has_unknown = true; /* the records of the damaged block are unknown */
 	return 0;
 }
 
-/* Many starts, each with its epoch block, and nobody served long enough for a snapshot: two of them trim the
- * log.  Before anybody waits for it; a start that is killed in here has room for more (room_for_epoch()). */
+/* Writes up to two snapshots, which trim the log, if many starts with an epoch block each have filled it,
+ * and none has served long enough for a snapshot. This is done before requests wait; a start that is
+ * killed here leaves room for more (room_for_epoch()). */
 static int
 make_room(struct replay *rp)
 {
@@ -410,12 +413,12 @@ make_room(struct replay *rp)
 		if (disk_failed(&vol->disk))
 			return disk_refuse(&rp->vol->disk, e, "%s", vol->disk.reason);
 		if (e < 0)
-			break; /* it can be served; PUTs wait */
+			break; /* the volume can serve; PUTs wait */
 	}
 	return 0;
 }
 
-/* It starts, and new objects are refused until it is smaller. */
+/* Reports that the index is larger than its limit: the start succeeds, but new objects are refused. */
 static void
 say_memory(struct replay *rp)
 {
@@ -427,7 +430,7 @@ say_memory(struct replay *rp)
 		       rp->vol->disk.name, (unsigned long long)(used >> 20) + 1);
 }
 
-/* Changes nothing. */
+/* Reads snapshot and log, without a change of the disk. */
 static int
 read_all(struct replay *rp)
 {
@@ -493,13 +496,13 @@ recover_begin(struct vol *vol, uint64_t start_no, struct ring *r)
 	atomic_store(&vol->log_used, vol_head(vol) - atomic_load(&vol->snap.trim_at));
 	atomic_store(&vol->disk.segs_coming, disk_segments_left(&vol->disk));
 	rec_hold_back(vol);
-	/* Where there is but one snapshot, another one comes at once. */
+	/* If only one snapshot exists, another one is made immediately. */
 	if (vol->disk.sb.snap[0].id > 1 && !vol->disk.sb.snap[1].id) {
 		atomic_store(&vol->snap.one_left, true);
 		atomic_store(&vol->snap.asked, true);
 	}
-	/* The first port to turn its loop looks for what is to be done: chunks to collect, a snapshot that is
-	 * due. */
+	/* The first port whose loop turns does the pending work: it collects chunks, and makes a snapshot
+	 * that is due. */
 	atomic_store(&vol->want_lead, true);
 	return rp->rep->check_only ? 0 : make_room(rp);
 }

@@ -70,7 +70,7 @@ void name_text(const struct replay *rp, char *text, size_t cap, const struct rec
 void lost_note(struct replay *rp, uint64_t ext);
 /* Judges the noted segments: a start is refused, with the files in vol->disk.why; fsck continues. */
 int lost_judge(struct replay *rp);
-/* Gives up the older snapshot where a part of it, or of the log after it, is in a file that is not there. */
+/* Drops the older snapshot if a part of it, or of the log after it, is in a missing file. */
 void lost_drop_older(struct replay *rp);
 
 /* ---- records.c ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading the log: block by block as long as each is the one that is expected, believing what a later block
- * says was flushed.
+ * Reads the log, block by block, as long as each block is the expected one. Blocks are trusted if a later
+ * block records their flush.
  */
 #include "extent/log/recover_int.h"
 
@@ -16,18 +16,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* So far behind the end we look for what should not be there.  The host block knows what was flushed until its last
- * beat; only for what came since, a block in front of 63 others at least, nobody else is asked. */
+/* Length of the search after the end of the log for blocks that must not exist. The near limit applies if
+ * the host block exists: it has the newest block that was flushed before its last heartbeat, so the search
+ * is needed only for later blocks, and covers at least 63 of them. */
 #ifndef LOOK_NEAR_MAX
 #define LOOK_NEAR_MAX ((uint64_t)64 << 20)
 #endif
 #define LOOK_FAR_MAX ((uint64_t)1 << 30)
 
 /*
- * Where the block that is expected cannot be read: is it known that nothing believed lies there?  It is where the
- * disk was closed behind the block before; where nobody can have been served behind it, since the superblock does
- * not know its epoch; and where what can be read of its first page is of another block: one that was flushed has
- * all of its head.
+ * Returns true if an unreadable block at the expected position is known not to be a trusted one: the disk was
+ * closed after the previous block; or no request can have been served after it, because the superblock does
+ * not know its epoch; or the readable part of its first page is of another block, because a flushed block has
+ * its whole head.
  */
 static bool
 is_known_end(struct replay *rp)
@@ -47,7 +48,8 @@ is_known_end(struct replay *rp)
 	       (!block_claims(page, &h) || !log_is_expected(at, &h));
 }
 
-/* ... and it is not known: what a repair drops is said.  0: this is one. */
+/* Refuses a start whose log may continue at an unreadable block. A repair takes the block for the end of
+ * the log, and reports what it drops. Returns 0 for a repair; otherwise -errno. */
 static int
 refuse_end(struct replay *rp, int error)
 {
@@ -82,8 +84,8 @@ refuse_end(struct replay *rp, int error)
 	return 0;
 }
 
-/* Records of a block are in no order, and so is what the index has of them in memory: it is fetched while
- * those before are applied. */
+/* Records of a block are in random order, and so are their nodes of the index in memory: the nodes of the
+ * next records are fetched while earlier records are applied. */
 #define AHEAD 8
 
 static int
@@ -115,7 +117,8 @@ apply_block(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
 	return 0;
 }
 
-/* Blocks up to this sequence were flushed: they are believed, whatever their data looks like. */
+/* Applies the blocks of the tail up to this sequence number: they were flushed, so they are trusted
+ * regardless of their data. */
 static int
 believe(struct replay *rp, uint64_t upto)
 {
@@ -189,7 +192,8 @@ replay_log(struct replay *rp)
 			return disk_refuse(&rp->vol->disk, e, "the log cannot be read at %llu: %s",
 					   (unsigned long long)rp->pos.pos, strerror(-e));
 		e = believe(rp, h.flushed_upto);
-		/* An epoch block comes after a flush of all it stands for, and says so. */
+		/* An epoch block is written after a flush of all earlier blocks, and counts as flushed
+		 * itself. */
 		if (e == 0 && h.flushed_upto >= h.seq)
 			e = apply_block(rp, &h, bytes);
 		else if (e == 0)
@@ -200,13 +204,13 @@ replay_log(struct replay *rp)
 			return e;
 		block_advance(&rp->pos, &rp->vol->disk.geo, &h);
 		meter_add(meter, h.len_bytes);
-		/* The host block knows the number of a late block, and not its offset. */
+		/* The host block has the number of a late block, but not its offset. */
 		if (last > first)
 			meter_estimate(meter, rp->pos.seq - first, last - first + 1);
 	}
 }
 
-/* ---- behind the end ---- */
+/* ---- after the end ---- */
 
 static void
 list_records(struct replay *rp, const struct block_head *h, const uint8_t *bytes)
@@ -229,14 +233,15 @@ list_records(struct replay *rp, const struct block_head *h, const uint8_t *bytes
 	}
 }
 
-/* A block of the running epoch, or one that ends it, that says that blocks behind the cut were flushed. */
+/* Returns true for a block of the running epoch, or one that ends it, which records that blocks after the
+ * cut were flushed. */
 static bool
 is_witness(const struct replay *rp, const struct block_head *h)
 {
 	return h->epoch == rp->pos.epoch && h->flushed_upto >= rp->cut.seq && h->seq >= rp->cut.seq;
 }
 
-/* A bad sector that is no witness for anything. */
+/* Notes a bad sector, which proves nothing. */
 static void
 pass_over(struct replay *rp, uint64_t pos)
 {
@@ -273,7 +278,7 @@ replay_look_behind(struct replay *rp, bool list)
 		if (e < 0)
 			return disk_refuse(&rp->vol->disk, e, "the log cannot be read at %llu: %s",
 					   (unsigned long long)pos, strerror(-e));
-		/* Cheap first: nearly everything here is of another epoch. */
+		/* A cheap check first: nearly all blocks here are of another epoch. */
 		if (block_claims(bytes, &h) && h.epoch == rp->pos.epoch) {
 			e = log_open(&rp->log, pos, rp->pos.nonce, &h, &bytes);
 			if (sync_is_unreadable(e))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a start says, and why it refuses. */
+/* Messages of a start, and the reasons for which it refuses. */
 #include "extent/log/recover_int.h"
 
 #include "extent/log/parts.h"
@@ -86,7 +86,8 @@ refuse_memory(struct replay *rp, int error, uint64_t record_nr)
 
 	if (error != -ENOSPC)
 		return disk_refuse(&rp->vol->disk, error, "the index cannot be filled: %s", strerror(-error));
-	/* A start may use an eighth more, which is full: as much for each to come as for each that is there. */
+	/* A start may use an eighth more than the limit, and this is full: each further record needs as
+	 * much as each applied one. */
 	if (rp->applied && record_nr > rp->applied)
 		need = (uint64_t)((double)given * 1.2 * (double)record_nr / (double)rp->applied);
 	if (need < given / 4 * 5)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Superblocks, snapshots and log, read again, see reread.h. */
+/* Reads superblocks, snapshots and log again; see reread.h. */
 #include "extent/log/vol.h"
 
 #include "extent/disk/sync.h"
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HEAL_NS (2 * NS_PER_S) /* until another snapshot is asked for, where one failed */
+#define HEAL_NS (2 * NS_PER_S) /* pause before another snapshot is requested, after one has failed */
 
 enum step { IDLE, SUPERS, NEWER, OLDER, LOG };
 
@@ -88,7 +88,8 @@ ref_of(const struct vol *vol, int step)
 	return &vol->disk.sb.snap[step == NEWER ? 0 : 1];
 }
 
-/* 1: there is more; 0: that was the last, and all is well. */
+/* Reads the next block of a snapshot. Returns 1: more blocks follow; 0: the end, and the snapshot is
+ * intact; or -errno. */
 static int
 chain_block(struct vol *vol, struct ring *r)
 {
@@ -122,7 +123,8 @@ log_begin(struct vol *vol)
 	};
 }
 
-/* Reads on until the window is read again. 1: there is more; 0: that was the last, and all is well. */
+/* Reads blocks until the window moves. Returns 1: more blocks follow; 0: the end, and the blocks are
+ * intact; or -errno. */
 static int
 log_piece(struct vol *vol, struct ring *r)
 {
@@ -171,7 +173,8 @@ reading_ends(struct vol *vol)
 	atomic_store(&rr->runs, false);
 }
 
-/* A snapshot was made meanwhile: what it left behind may be written to, and what it wrote was read back. */
+/* Begins the step again if a snapshot was made in the meantime: the space that it freed may be
+ * overwritten, and its own blocks have been read back. */
 static void
 look_where(struct vol *vol)
 {
@@ -199,7 +202,7 @@ read_on(struct vol *vol, struct ring *r)
 	case NEWER:
 	case OLDER:
 		e = chain_block(vol, r);
-		/* Another one came meanwhile, and this is the older one now. */
+		/* If a new snapshot has made this one the older one, its damage is not reported again. */
 		if (sync_is_lost(e) && ref_of(vol, rr->step)->id != rr->bad_snapshot) {
 			rr->bad_snapshot = ref_of(vol, rr->step)->id;
 			found(vol, REREAD_SNAPSHOT, e, "snapshot %llu, block %llu,",
@@ -212,7 +215,7 @@ read_on(struct vol *vol, struct ring *r)
 			found(vol, REREAD_LOG, e, "the log at offset %llu", (unsigned long long)rr->pos.pos);
 		break;
 	}
-	/* What has passed is tried once more. */
+	/* After another error the same piece is read once more. */
 	if (e == 1 || (e < 0 && !sync_is_lost(e)))
 		return;
 	if (rr->step == LOG) {
@@ -223,7 +226,8 @@ read_on(struct vol *vol, struct ring *r)
 	}
 }
 
-/* Two snapshots behind the one that was newest leave behind what is damaged. */
+/* Requests snapshots until two are newer than the damage: then the damaged space is no longer used.
+ * Returns the time until the next call. */
 static uint64_t
 heal(struct vol *vol)
 {
@@ -239,7 +243,7 @@ heal(struct vol *vol)
 			 (unsigned long long)snap[1].id, (unsigned long long)snap[0].id);
 		return UINT64_MAX;
 	}
-	/* At once behind the one before; after one that failed, later. */
+	/* The second one immediately after the first; after a failed one, later. */
 	if (atomic_load(&vol->snap.state) != SNAP_WANTED &&
 	    (rr->heal_seen != snap[0].id || clock_ns() >= rr->heal_ns)) {
 		rr->heal_seen = snap[0].id;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which keys are this volume's, see slots.h. */
+/* The keys that belong to this volume; see slots.h. */
 #include "extent/log/vol.h"
 
 #include "base/check.h"
@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEFT_FIRST 256 /* entries of the table; it doubles */
+#define LEFT_FIRST 256 /* first size of the table, which doubles */
 
-/* Sets some of the bits, or clears them. */
+/* Adds partitions to the volume's own, or removes them. */
 static void
 set_own(struct slots *sl, const struct store_slots *slots, bool own)
 {
@@ -78,7 +78,7 @@ slots_free(struct slots *sl)
 	free(sl);
 }
 
-/* ---- what is left over ---- */
+/* ---- foreign records ---- */
 
 static struct store_moved **
 link_of(struct slots *sl, unsigned place, const void *name, size_t len)
@@ -92,7 +92,7 @@ link_of(struct slots *sl, unsigned place, const void *name, size_t len)
 	return link;
 }
 
-/* Without memory the chains only get longer. */
+/* Doubles the table. Without memory the chains become longer. */
 static void
 grow(struct slots *sl)
 {
@@ -201,7 +201,7 @@ slots_count(struct slots *sl, const struct slot_name *n, const struct quota_chan
 
 /* ---- commits ---- */
 
-/* Under which name a commit changes something. */
+/* Returns the name of the object or upload that a commit changes. */
 static struct slot_name
 commit_name(const struct commit *c)
 {
@@ -228,10 +228,10 @@ slots_judge(struct vol *vol, struct commit *c)
 		c->view.name = c->sent->name;                                                                \
 	}
 #include "model/record.def"
-		/* What is the volume's own nobody else knows better. */
+		/* No other disk has a better record of the volume's own partitions. */
 		if (!c->sent->is_repair)
 			return own && RULE_REMOVE_AFTER_SWITCH && RULE_LEFTOVERS_HIDDEN ? -EPERM : 0;
-		/* Of a second copy, which the set holds. */
+		/* A repair of a secondary copy, whose key the set has locked. */
 		if (!own)
 			return 0;
 	}
@@ -247,7 +247,8 @@ slots_version(struct vol *vol, const struct commit_sent *sent)
 
 	if (!sent->version)
 		return atomic_fetch_add(&vol->version, 1) + 1;
-	/* No version of this start comes twice under a key, and what a snapshot sees is not greater than it knows. */
+	/* No version of this start may occur twice under a key, and no record of a snapshot may have a
+	 * version above the one that the snapshot notes. */
 	while (is < sent->version && !atomic_compare_exchange_weak(&vol->version, &is, sent->version))
 		;
 	return sent->version;
@@ -283,12 +284,12 @@ set_frozen(struct vol *vol, const struct store_slots *slots, bool frozen)
 			frozen ? sl->frozen.bit[i] | slots->bit[i] : sl->frozen.bit[i] & ~slots->bit[i];
 		sl->is_frozen |= sl->frozen.bit[i] != 0;
 	}
-	/* What waits in the queue in front of this is looked at again at once. */
+	/* Commits that wait in the queue before this command are judged again immediately. */
 	if (!frozen)
 		atomic_store(&vol->want_lead, true);
 }
 
-/* What there is of these slots is not left over any more. */
+/* Removes the sums of these partitions from the foreign records, and returns them. */
 static struct store_moved *
 take_left(struct slots *sl, const struct store_slots *slots)
 {
@@ -311,7 +312,8 @@ take_left(struct slots *sl, const struct store_slots *slots)
 	return taken;
 }
 
-/* The books go over to the one that took it: what it has is what is left here. */
+/* Moves the usage of partitions in the quota ledger to the volume that has taken them. Its foreign records
+ * have become its own, and the records here are foreign now, with the same sums. */
 static void
 give_books(struct vol *vol, struct store_slots_op *o)
 {
@@ -368,7 +370,7 @@ slots_command(struct vol *vol, struct commit *c)
 		set_frozen(vol, o->slots, false);
 		return V_NOW;
 	case SLOTS_TAKE:
-		/* What is in the block is counted as what it was. */
+		/* The records in the block count for the old assignment. */
 		if (vol->block.records)
 			return V_LATER;
 		set_own(sl, o->slots, true);

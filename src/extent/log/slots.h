@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * slots - the keys that belong to this volume, if a store has several volumes: by places
- * (set/map/disk_table.h), which the set assigns to volumes. Records of other places are leftovers, second
- * copies, or copies being received; they are counted separately, by place and bucket.
+ * slots - the keys that belong to this volume, if a store has several volumes. The set assigns partitions
+ * (set/map/disk_table.h; "place" in the code) to volumes. Records of other partitions are foreign: secondary
+ * copies, remains of moves, or copies that are arriving. They are counted separately, by partition and
+ * bucket.
  *
- * A volume that has all keys has no struct slots. Threads: `own` and the sums on any; the other fields
- * belong to the leader (or the start).
+ * A volume that has all keys has no struct slots. Threads: `own` and the sums on any; the other fields belong
+ * to the leader (or the start).
  */
 #ifndef GANTRY_EXTENT_LOG_SLOTS_H
 #define GANTRY_EXTENT_LOG_SLOTS_H
@@ -20,17 +21,17 @@ struct vol;
 
 struct slots {
 	_Atomic uint64_t own[STORE_SLOT_WORDS];
-	/* own has all places of keys with one copy (0), with two (1), so that names need not be hashed */
+	/* own has all partitions of keys with one copy (0), with two (1), so that names need not be hashed */
 	_Atomic bool has_all[2];
-	/* Records of other places, by number of copies: one (0), two (1). */
+	/* Foreign records, by number of copies: one (0), two (1). */
 	_Atomic uint64_t left_objects[2], left_bytes[2], left_uploads[2];
-	/* All records of keys with two copies on this volume, by slot, in own and in other places. */
+	/* All records of keys with two copies on this volume, by slot, own and foreign. */
 	_Atomic uint64_t two_objects[STORE_SLOT_NR], two_bytes[STORE_SLOT_NR];
 	struct store_slots frozen, watched;
-	bool is_frozen, is_watched; /* some places are frozen or watched */
+	bool is_frozen, is_watched; /* some partitions are frozen or watched */
 	void (*changed)(void *cookie, const struct store_key *k);
 	void *cookie;
-	/* Sums of the records of other places, by place and bucket. */
+	/* Sums of the foreign records, by partition and bucket. */
 	struct store_moved **left;
 	size_t left_size, left_nr; /* size of the table; number of entries in it */
 	struct store_moved *spare; /* entries for the records of the block */
@@ -39,7 +40,7 @@ struct slots {
 
 /* A name identifies an object and its uploads: bucket, 0x00, key, and the number of copies. */
 struct slot_name {
-	const uint8_t *at; /* NULL: the record has no place */
+	const uint8_t *at; /* NULL: the record has no partition */
 	size_t len;
 	bool has_two;
 };
@@ -94,12 +95,12 @@ slots_own_key(const struct slots *sl, const uint8_t *key, size_t len)
 	       slots_own(sl, name_place(&n));
 }
 
-/* Makes a struct slots with `own` as the places of the volume. Returns 0 or -ENOMEM. */
+/* Makes a struct slots with `own` as the partitions of the volume. Returns 0 or -ENOMEM. */
 int slots_new(const struct store_slots *own, struct slots **ret_sl);
 /* Frees sl; NULL is allowed. */
 void slots_free(struct slots *sl);
 
-/* Removes places from the volume's own immediately, because its disk has failed. Any thread. */
+/* Removes partitions from the volume's own immediately, because its disk has failed. Any thread. */
 void slots_disown(struct slots *sl, const struct store_slots *places);
 
 /* ---- the leader's ---- */
@@ -111,8 +112,8 @@ struct slots_cmd {
 	struct commit c;
 };
 
-/* Judges a commit by its place: 0, or refused with -EXDEV or -EPERM, or (the commit waits) -EAGAIN;
- * completes the view of a record from another disk. */
+/* Judges a commit by its partition: 0; -EXDEV or -EPERM: refused; -EAGAIN: the commit waits. Completes the
+ * view of a record from another disk. */
 int slots_judge(struct vol *vol, struct commit *c);
 /* Executes a command. V_AFTER: the command ends with the block; V_NOW: the command has ended; V_LATER: the command
  * needs an empty block. */
@@ -125,8 +126,7 @@ uint64_t slots_version(struct vol *vol, const struct commit_sent *sent);
 void slots_published(struct vol *vol);
 /* Counts a change of a key with two copies, by slot; ignores other keys. */
 void slots_count_two(struct slots *sl, const struct slot_name *n, const struct quota_change *change);
-/* Counts a change of a record of another place, after slots_reserve(), or at a start. Returns 0 or
- * -ENOMEM. */
+/* Counts a change of a foreign record, after slots_reserve(), or at a start. Returns 0 or -ENOMEM. */
 int slots_count(struct slots *sl, const struct slot_name *n, const struct quota_change *change);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots at start: the newest good one becomes the index, and it says where the one before lies.  That one is
- * read where the newest is lost; and for its space only where nothing says it, or not for certain: a newer
- * superblock is lost, so that it may have been given up and written over.
+ * Snapshots at a start. The newest intact snapshot becomes the index, and names the blocks of the older one.
+ * The older one is read as the index if the newest is lost. It is read only for its space if its blocks are
+ * not named, or not reliably: after the loss of a newer superblock, which may have dropped this snapshot, its
+ * space may have been overwritten.
  */
 #include "extent/disk/rules.h"
 #include "extent/log/recover_int.h"
@@ -33,14 +34,14 @@ apply_records(struct replay *rp, const uint8_t *buf, const struct snap_head *h)
 	return 0;
 }
 
-/* A chain being read: the next block is on its way while the one before is taken in. */
+/* A chain that is being read: the next block is read while the previous one is applied. */
 struct chain {
 	struct replay *rp;
-	struct snap_chain at; /* its next block is on its way */
+	struct snap_chain at; /* its next block is being read */
 	struct snap_space *space;
 	struct sync_op reading;
 	uint8_t *buf[2];
-	bool names_older; /* its blocks say where the older one lies: in snap.space[1] */
+	bool names_older; /* its blocks name those of the older snapshot, which are added to snap.space[1] */
 };
 
 static int
@@ -57,7 +58,7 @@ fetch(struct chain *c)
 	return e;
 }
 
-/* The extents of the older snapshot that the block names. */
+/* Adds the extents of the older snapshot that the block names. */
 static int
 take_older(struct chain *c, const uint8_t *buf, const struct snap_head *h)
 {
@@ -76,7 +77,7 @@ take_older(struct chain *c, const uint8_t *buf, const struct snap_head *h)
 	return e;
 }
 
-/* Takes in the block that has been asked for, and asks for the next one. */
+/* Takes the block that was requested, and requests the next one. */
 static int
 take_block(struct chain *c, bool apply)
 {
@@ -101,7 +102,8 @@ take_block(struct chain *c, bool apply)
 	return e == 0 && apply ? apply_records(c->rp, buf, &h) : e;
 }
 
-/* Walks one chain.  apply: its records into the index.  *ret_names_older: it said where the older one lies. */
+/* Reads a chain. apply: its records are added to the index. *ret_names_older: its blocks named those of
+ * the older snapshot. */
 static int
 walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bool apply,
      bool *ret_names_older)
@@ -123,7 +125,7 @@ walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bo
 		e = take_block(&c, apply);
 	tree_load_end(rp->load);
 	rp->load = NULL;
-	/* One that is on its way still writes to its buffer. */
+	/* A read in flight still writes to its buffer. */
 	sync_read_end(&c.reading);
 	sync_free(c.buf[0]);
 	sync_free(c.buf[1]);
@@ -152,7 +154,7 @@ empty_index(struct replay *rp)
 	return e;
 }
 
-/* What is in the log comes to it. */
+/* Refuses a start because of memory; the memory that is needed includes the records of the log. */
 static int
 no_memory(struct replay *rp)
 {
@@ -162,7 +164,7 @@ no_memory(struct replay *rp)
 	return refuse_memory(rp, -ENOSPC, snap->record_nr + replay_count(rp));
 }
 
-/* Reads the older snapshot, if there is one, for where it lies. */
+/* Reads the older snapshot, if there is one, to find its space. */
 static int
 find_older(struct replay *rp)
 {
@@ -194,7 +196,7 @@ snapshots_load(struct replay *rp)
 	int e = walk(rp, &snap[0], &vol->snap.space[0], true, &named);
 
 	if (sync_is_lost(e) && snap[1].id) {
-		/* The one before is as good, and the log goes back to it. */
+		/* The older snapshot is as good, and the log reaches back to it. */
 		report(rp->rep, "%s: snapshot %llu %s; starting from the one before", vol->disk.name,
 		       (unsigned long long)snap[0].id, e == -EBADMSG ? "is damaged" : "cannot be read");
 		e = empty_index(rp);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots (docs/engine.md section 5): the index, pinned at a block boundary, written into space of its own, so
- * that the log before it can go.  snapshot_check() and snapshot_done() run as leader, the rest on the helper
- * thread.
+ * Snapshots (docs/engine.md section 5): the index, pinned at a block boundary, is written into space of its
+ * own, so that the log before the boundary can be trimmed. snapshot_check() and snapshot_done() run on the
+ * leader, the other functions on the helper thread.
  *
- *   leader: pin --> WANTED --> helper: chain written --> flush --> read back --> superblock --> flush
- *                                                                                                 |
- *   leader: unpin <-- WALKED <-- helper: log trimmed, older space back <--------------------------'
+ *     leader: pin --> WANTED --> helper: chain written --> flush --> read back --> superblock --> flush
+ *                                                                                                   |
+ *     leader: unpin <-- WALKED <-- helper: log trimmed, older space freed <-------------------------'
  */
 #include "extent/log/vol.h"
 
@@ -24,12 +24,12 @@
 #include <time.h>
 
 #define RETRY_NS (2 * NS_PER_S)
-#define PIECE_BYTES (128u << 10) /* a commit's flush waits for no more than this */
+#define PIECE_BYTES (128u << 10) /* the flush of a commit waits for at most one such write */
 #define REST_MAX_NS (2 * NS_PER_MS)
 
-/* Returns how much log comes between two snapshots of so many bytes: a quarter of one, so that there are no more than
- * four bytes of it for each of the log; but 30 % of the ring at least, and no more than twice 36 %, which leaves
- * something for the walk until commits have to wait. */
+/* Returns the length of the log between two snapshots of this size: a quarter of it, so that snapshots
+ * write at most four bytes for each byte of the log; at least 30 % of the ring, and at most 36 %: after
+ * two such lengths a snapshot can still be written before commits have to wait. */
 static uint64_t
 interval_for(const struct geometry *g, uint64_t bytes)
 {
@@ -38,7 +38,7 @@ interval_for(const struct geometry *g, uint64_t bytes)
 	return bytes / 4 < least ? least : bytes / 4 > most ? most : bytes / 4;
 }
 
-/* Notes where the log is too small for that. */
+/* Sets snap.load, if the log is too small for this ratio. */
 static void
 note_load(struct vol *vol, uint64_t interval)
 {
@@ -49,7 +49,7 @@ note_load(struct vol *vol, uint64_t interval)
 		atomic_store_explicit(&vol->snap.load, (uint32_t)load, memory_order_relaxed);
 }
 
-/* Pins what is published; the log goes on behind it. */
+/* Pins the published index; later blocks do not change the pinned state. */
 static int
 begin(struct vol *vol)
 {
@@ -70,8 +70,8 @@ void
 snapshot_check(struct vol *vol)
 {
 	struct snapshot *snap = &vol->snap;
-	/* Commits wait for room, and one more snapshot would trim to the current one: due, however little
-	 * came since. */
+	/* Commits wait for room, and one more snapshot would trim the log up to the current one: it is
+	 * due, however short the log since then. */
 	bool force = (vol->leader.log_is_full || vol_refuses_puts(vol)) &&
 		     atomic_load(&snap->trim_at) < atomic_load(&snap->begin);
 	uint64_t since = vol_head(vol) - atomic_load_explicit(&snap->begin, memory_order_relaxed);
@@ -85,7 +85,7 @@ snapshot_check(struct vol *vol)
 		return;
 	if (begin(vol) != 0)
 		return;
-	/* Behind begin(): who asked sees one of the two until it is made. */
+	/* Cleared after begin(): the requester sees `asked` or the state until the snapshot is made. */
 	atomic_store(&snap->asked, false);
 	helper_ring(&vol->helper);
 }
@@ -174,28 +174,29 @@ struct chain {
 	struct snap_ref ref;
 	struct snap_space space;
 	uint8_t *buf;
-	uint32_t len, used, records, older; /* of the block being filled */
-	uint64_t left;                      /* bytes of records and extents to come */
-	bool lacks_room;                    /* a write found no room below the disk */
-	bool disk_erred;                    /* not for want of space or memory */
-	/* at the last rest */
+	uint32_t len, used, records, older; /* counters of the block that is being filled */
+	uint64_t left;                      /* bytes of records and extents that are not written yet */
+	bool lacks_room;                    /* a write failed because the storage of the disk is full */
+	bool disk_erred;                    /* the disk failed for another reason than space or memory */
+	/* values at the last pause */
 	uint64_t rested_ns, commits;
-	uint64_t unhurried; /* so much of the log may be used at a gentle pace */
+	uint64_t unhurried; /* length of the used log up to which the helper pauses */
 };
 
 static int
 of_disk(struct chain *c, int e)
 {
-	/* -EAGAIN: the disk has said nothing; -ENOSPC: it has written nothing, for want of room below it. */
+	/* -EAGAIN comes from the kernel, not from the disk; after -ENOSPC the disk has written nothing. */
 	c->disk_erred |= e < 0 && e != -EAGAIN && e != -ENOSPC;
 	c->lacks_room |= e == -ENOSPC;
 	return e;
 }
 
 /*
- * Commits come first: while there are some, the helper rests as long as it worked, so that their flushes
- * find the disk idle half of the time.  Not so when the log fills: of what is there for the walk, until
- * commits wait, a quarter may pass at this pace; nor when the helper is waited for.
+ * Pauses in favour of commits. While there are commits, the helper pauses for as long as it worked, so that
+ * their flushes find the disk idle half of the time. There is no pause if the log fills: of the space before
+ * commits have to wait, a quarter may be used at this pace. There is none either if other work waits for the
+ * helper.
  */
 static void
 rest(struct chain *c)
@@ -240,7 +241,7 @@ block_len(const struct vol *vol, uint64_t ext)
 	return bytes < FMT_BLOCK_MAX ? (uint32_t)bytes : FMT_BLOCK_MAX;
 }
 
-/* Takes space for one more block; the one being filled names it. */
+/* Allocates space for one more block, which the block that is being filled will name. */
 static int
 more_space(struct chain *c, uint64_t *ret_ext)
 {
@@ -249,15 +250,15 @@ more_space(struct chain *c, uint64_t *ret_ext)
 	struct extent x;
 	int e;
 
-	/* The last one takes no more than it needs. */
+	/* The last block takes no more space than it needs. */
 	bytes = bytes < FMT_BLOCK_MAX ? align_up(bytes, unit) : FMT_BLOCK_MAX;
 	e = alloc_take_held(vol->disk.alloc, (uint32_t)(bytes / unit), &x);
 	*ret_ext = e == 0 ? ext_make(x.unit, x.units) : 0;
 	return e < 0 ? e : snap_space_add(&c->space, *ret_ext);
 }
 
-/* A chain of one block needs no more than what is in it.  (Of a longer one the block before has said how long
- * the last one is.) */
+/* Frees unused space of a chain with a single block. (In a longer chain the previous block already has the
+ * length of the last one.) */
 static void
 shrink(struct chain *c)
 {
@@ -315,7 +316,7 @@ begin_block(struct chain *c)
 	return e;
 }
 
-/* Makes room for n bytes in the block being filled, or begins another one. */
+/* Makes room for n bytes in the block that is being filled, or begins another block. */
 static int
 make_room(struct chain *c, size_t n)
 {
@@ -325,8 +326,8 @@ make_room(struct chain *c, size_t n)
 	return e;
 }
 
-/* Where the snapshot lies that will be the older one: a start that reads this one need not read that one to know
- * its space. */
+/* Adds the extents of the snapshot that becomes the older one, so that a start need not read that snapshot
+ * to know its space. */
 static int
 name_older(struct chain *c)
 {
@@ -404,7 +405,7 @@ free_space(struct vol *vol, struct snap_space *s)
 	s->nr = 0;
 }
 
-/* The log up to the snapshot's begin may go. */
+/* Trims the log up to the begin of a snapshot. */
 static void
 trim_to(struct vol *vol, const struct log_pos *keep)
 {
@@ -414,7 +415,8 @@ trim_to(struct vol *vol, const struct log_pos *keep)
 	atomic_store(&vol->snap.trim_at, at);
 }
 
-/* Writes a superblock with these two snapshots. Returns 0; -ENOSPC: it has the ones of before; or another -errno. */
+/* Writes a superblock with these two snapshots. Returns 0; -ENOSPC: the superblock still has the previous
+ * ones; or another -errno. */
 static int
 write_refs(struct vol *vol, struct ring *r, struct snap_ref newer, struct snap_ref older)
 {
@@ -429,7 +431,8 @@ write_refs(struct vol *vol, struct ring *r, struct snap_ref newer, struct snap_r
 	return e;
 }
 
-/* The superblock names it: the log before the previous one may go, and the one before that as well. */
+/* Makes the written snapshot the current one, by a superblock. Then trims the log before the previous
+ * snapshot, and frees the snapshot before that. */
 static int
 make_current(struct chain *c)
 {
@@ -467,9 +470,9 @@ snapshot_drop_older(struct vol *vol)
 }
 
 /*
- * There is no room for another one.  The older one is there for the day on which the newer cannot be read; the
- * log must not fill for that: its space is what the next one is written to.  -ENOSPC: there is no older one, or
- * there is time.
+ * Drops the older snapshot, because there is no space for a third one. The older one is needed only if the
+ * newer one cannot be read, and the log must not fill for this purpose; the next snapshot uses its space.
+ * Returns 0; -ENOSPC: there is no older one, or the log is not half full yet; or another -errno.
  */
 static int
 give_up_older(struct vol *vol, struct ring *r)
@@ -517,8 +520,8 @@ snapshot_write(struct vol *vol, struct ring *r)
 		return 0;
 	}
 	if (c.disk_erred) {
-		/* A failed write or flush is final whatever its number (section 6), and so is a disk that
-		 * does not give back what was just written.  Quarantined: the space is not given back. */
+		/* A failed write or flush is final, whatever the error (section 6), and so is a disk that
+		 * does not return what was just written. Its space is not freed. */
 		disk_fail(&vol->disk, "writing a snapshot failed: %s", strerror(-e));
 	} else {
 		if (!disk_failed(&vol->disk))

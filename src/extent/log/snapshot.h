@@ -83,7 +83,7 @@ snap_chain_begin(struct snap_chain *c, const struct snap_ref *ref)
 }
 /* Returns 0, or -EBADMSG: the next block is not on the disk, or longer than its extent or FMT_BLOCK_MAX. */
 int snap_chain_ok(const struct snap_chain *c, const struct geometry *geo);
-/* Checks the next block, whose bytes are in buf, and goes past it. Returns 0 or -EBADMSG. */
+/* Checks the next block, whose bytes are in buf, and moves to the block after it. Returns 0 or -EBADMSG. */
 int snap_chain_take(struct snap_chain *c, const struct super *sb, const void *buf,
 		    struct snap_head *ret_head);
 /* Compares the blocks with the reference after the last one. Returns 0 or -EBADMSG. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the helper thread does: snapshots when the leader wants one, segments made ready ahead of need,
- * small objects moved together, beats. */
+/* The work of the helper thread: snapshots that the leader requests, segments prepared ahead of need,
+ * packing of small objects, heartbeats. */
 #include "extent/log/vol.h"
 
 #include "base/clock.h"
@@ -14,8 +14,9 @@
 #define REREAD_REST_NS (60 * NS_PER_MS) /* at most 1 MiB is read in between */
 #define REST_MAX_NS (NS_PER_S / 2)
 
-/* What is not urgent, a piece at a time: how the file system has the segments (what is free is claimed for a
- * moment, and comes back), and what is written beside data. */
+/* Does a piece of the work that is not urgent: the layout of the segments in the file system (which claims
+ * free space for a moment), and the reading of superblocks, snapshots and log. Returns the time until the
+ * next call. */
 static uint64_t
 look_after(struct vol *vol, struct ring *r)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What buckets hold, see usage.h.  An object counts by its record, whatever its bytes lie in: chunks are not counted.
- * Parts count while their upload is there; with it go all of them at once, and their records when their turn comes.
- * The primary of a key with two copies counts the bytes of both.
+ * Usage of buckets; see usage.h. An object counts by its record, wherever its bytes are stored; chunks are
+ * not counted. Parts count while their upload exists: all of them end with it, and their records are removed
+ * later. The primary of a key with two copies counts the bytes of both.
  */
 #include "extent/log/vol.h"
 
@@ -11,9 +11,9 @@
 #include <errno.h>
 #include <string.h>
 
-/* ---- a bound's form in a record ---- */
+/* ---- quotas in records ---- */
 
-/* A longer record is of a later version, which added a field. */
+/* Returns the quota in a record. A longer record is of a later version, which added a field. */
 struct store_use
 usage_bound_of(const struct rec *r)
 {
@@ -32,7 +32,7 @@ is_bound_key(const uint8_t *key, size_t len)
 
 /* ---- rows ---- */
 
-/* The row of the bucket that a key belongs to, which begins with the bucket's name; NULL: it is not there. */
+/* Returns the row of the bucket of a key, which begins with the bucket's name; NULL: no row. */
 static struct quota_row *
 row_of(const struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len)
 {
@@ -41,7 +41,7 @@ row_of(const struct vol *vol, struct quota_book *book, const uint8_t *key, size_
 	return quota_find(book, vol->counter, key + 1, (end ? (size_t)(end - key) : len) - 1);
 }
 
-/* The row of the bucket that a commit must find; NULL: there is none, or no limit exists. */
+/* Returns the row of the bucket that must exist for a commit; NULL: no row, or no limit exists. */
 static struct quota_row *
 row_of_commit(const struct vol *vol, const struct commit *c)
 {
@@ -79,7 +79,8 @@ change_of(uint8_t type, const struct rec *r, const struct rec *old)
 	return model_usage(kind, r ? &r->size_bytes : NULL, old ? &old->size_bytes : NULL);
 }
 
-/* Returns the bytes of documents that a bucket has after a change, which has a record for each or removes it. */
+/* Returns the size of a bucket's documents after a change, which has a record or a removal for each of
+ * them. */
 static int64_t
 docs_after(const struct commit *c)
 {
@@ -178,8 +179,8 @@ usage_publish_begin(struct vol *vol)
 	quota_lock(vol->quotas);
 }
 
-/* Counts a change of a key, of one copy, for its place. Returns 1: its bucket counts it as well; 0: it is left over; or
- * -ENOMEM. */
+/* Counts a change of a key, of one copy, for its partition. Returns 1: the bucket counts it as well; 0:
+ * the record is foreign; or -ENOMEM. */
 static int
 count_place(struct vol *vol, const uint8_t *key, size_t len, const struct quota_change *change)
 {
@@ -201,7 +202,7 @@ count(struct vol *vol, struct quota_book *book, struct quota_row *row, const uin
 		quota_count(book, vol->counter, row, &all);
 }
 
-/* Counts the attributes of a bucket: r replaces old; NULL: there is none. */
+/* Counts the attributes of a bucket: r replaces old; NULL: none. */
 static void
 count_battrs(struct vol *vol, struct quota_book *book, struct quota_row *row, const uint8_t *key, size_t len,
 	     const struct rec *r, const struct rec *old)
@@ -211,19 +212,19 @@ count_battrs(struct vol *vol, struct quota_book *book, struct quota_row *row, co
 	if (!is_bound_key(key, len)) {
 		int64_t more = r ? r->attrs_len : 0;
 
-		/* Those of an earlier bucket of the name were not counted. */
+		/* The attributes of an earlier bucket of the name were not counted. */
 		if (old && born && model_is_of(old->version, born))
 			more -= old->attrs_len;
 		quota_count_docs(book, vol->counter, row, more);
 	} else if (vol->counter == 0) {
-		/* The bound that the first counter has is in force. */
+		/* The quota on the disk of the first counter is in force. */
 		struct store_use max = usage_bound_of(r);
 
 		quota_bound(book, row, &max);
 	}
 }
 
-/* It is collected, and was counted nowhere. */
+/* Returns true if a collected record was not counted. */
 static bool
 is_nobodys(const struct vol *vol, const struct commit *c)
 {
@@ -244,10 +245,12 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 
 	if (c->hold)
 		quota_release(vol->quotas, vol->counter, c->hold);
-	/* With other bytes, or as its object names it: counted it is. */
+	/* A repair changes the bytes, or restores a part that its object names: the record is counted
+	 * already. */
 	if (c->sent && c->sent->is_repair)
 		return;
-	/* Chunks are their object's; what is collected belongs to nobody any more, but is still left over, or of a place. */
+	/* Chunks count with their object, and parts with their upload. A collected record has no bucket
+	 * any longer, but may still count as foreign, or for its partition. */
 	if (type == KEY_CHUNK || (is_part && !is_put && !c->sent) || is_nobodys(vol, c))
 		return;
 	row = c->is_gc ? NULL : row_of(vol, vol->quotas, key, len);
@@ -271,7 +274,8 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 void
 usage_publish_end(struct vol *vol)
 {
-	/* With an upload go its parts; with one that comes back come those that have not gone yet. */
+	/* With an upload its parts end; with an upload that arrives again, its parts that still exist
+	 * count again. */
 	for (const struct commit *c = vol->leader.uploads_ended ? vol->block.batch : NULL; c; c = c->next) {
 		struct quota_change change = { 0 };
 		bool is_put = c->view.op == REC_PUT;
@@ -290,7 +294,7 @@ usage_publish_end(struct vol *vol)
 	quota_unlock(vol->quotas);
 }
 
-/* ---- removed, and still read ---- */
+/* ---- removed records with readers ---- */
 
 struct quota_row *
 usage_row_of_dead(const struct vol *vol, const uint8_t *key, size_t len, const struct rec *r)
@@ -316,7 +320,7 @@ usage_keep_end(struct dead *dead)
 {
 	struct vol *vol = dead->vol;
 
-	/* Before the members are read: usage_keep() sets them under the lock. */
+	/* Before the fields are read, because usage_keep() sets them under the lock. */
 	quota_lock(vol->quotas);
 	quota_keep_end(vol->quotas, vol->counter, dead->row, dead->kept_bytes);
 	quota_unlock(vol->quotas);
@@ -333,7 +337,7 @@ usage_drop(struct vol *vol)
 	vol->leader.has_usage = false;
 }
 
-/* ---- a start ---- */
+/* ---- start ---- */
 
 int
 usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
@@ -350,7 +354,7 @@ usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t
 	if (is_counted) {
 		change = change_of(key[0], r, NULL);
 		change.bytes += is_object ? 0 : (int64_t)parts_bytes(vol, key, len);
-		/* Before the lock, which all disks of a store share: they start at the same time. */
+		/* Before the lock, which all disks of a store share, and which start at the same time. */
 		e = count_place(vol, key, len, &change);
 		if (e != 1)
 			return e;
@@ -359,8 +363,8 @@ usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t
 	quota_lock(book);
 	row = is_bucket ? quota_enter(book, vol->counter, key + 1, len - 1, r->version)
 			: row_of(vol, book, key, len);
-	/* An upload, or attributes, that are older belong to an earlier bucket of the name.  An object may have come from
-	 * another disk, where the bucket was made earlier. */
+	/* An older upload, and older attributes, belong to an earlier bucket of the name. An object may
+	 * come from another disk, where the bucket was made earlier. */
 	born = row ? quota_version(row, vol->counter) : 0;
 	if (!born || (!is_object && !is_bucket && !model_is_of(r->version, born)))
 		row = NULL;
@@ -374,7 +378,7 @@ usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t
 	return e;
 }
 
-/* ---- before anything is moved ---- */
+/* ---- reservations ---- */
 
 int
 usage_reserve(struct vol *vol, const uint8_t *name, size_t name_len, const uint8_t *key, size_t key_len,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data against its record: the tail of the log at start, and everything at fsck. */
+/* Compares data with its record: the tail of the log at a start, and all records in fsck. */
 #include "extent/log/recover_int.h"
 
 #include "store/damage.h"
@@ -38,7 +38,7 @@ verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_
 	return 0;
 }
 
-/* Reads the CRC block, checked against the record. */
+/* Reads the CRC block, and checks it against the record. */
 static int
 read_crc_block(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *ext,
 	       uint64_t *crc_block)
@@ -100,7 +100,7 @@ verify_packed(struct disk *d, struct ring *r, const struct rec_view *v)
 int
 verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint64_t *entries)
 {
-	/* Not more than it needs: most objects are small, and there are millions. */
+	/* No more memory than needed: most objects are small, and there are millions. */
 	uint64_t most = v->size_bytes < VERIFY_BYTES ? v->size_bytes : VERIFY_BYTES;
 	uint8_t *buf;
 	uint64_t *crc_block;
@@ -120,7 +120,7 @@ verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint
 		entries = mapped;
 	}
 	buf = sync_alloc(most);
-	/* Of one granule it is the record's. */
+	/* The CRC of a single granule is that of the record. */
 	crc_block = sync_alloc(granules(v->size_bytes) * sizeof *crc_block);
 	if (!buf || !crc_block)
 		e = -ENOMEM;
@@ -146,13 +146,13 @@ verify_record(struct replay *rp, const struct rec_view *v)
 {
 	if (!RULE_TAIL_VERIFIED || v->op != REC_PUT || v->flags & REC_FLUSHED)
 		return 0;
-	/* Its bytes are lost with their file, and not for want of a flush. */
+	/* The bytes are lost with their file, not because of a missing flush. */
 	if (disk_lost(&rp->vol->disk, v))
 		return 0;
 	return verify_data(&rp->vol->disk, rp->r, v, v->entries);
 }
 
-/* Where of the record's data, CRC block and map it is that cannot be read. */
+/* Writes the location of the unreadable byte in the record's data, CRC block or map. */
 static void
 data_place(struct replay *rp, const struct rec_view *v, char ret_text[DISK_PLACE_BYTES])
 {
@@ -186,7 +186,8 @@ keep(struct replay *rp, const uint8_t *bytes, uint32_t len)
 	rp->survivors_nr++;
 }
 
-/* Goes through one block of the tail; what is good is applied.  1: cut here. */
+/* Verifies the records of one block of the tail, and applies the valid ones. Returns 1: the log is cut
+ * here; 0; or -errno. */
 static int
 verify_block(struct replay *rp, const struct tail_block *b)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a volume, see vol.h. */
+/* Makes, opens, starts and frees a volume; see vol.h. */
 #include "extent/log/vol.h"
 
 #include "extent/disk/sync.h"
@@ -63,7 +63,7 @@ vol_free(struct vol *vol)
 	free(vol);
 }
 
-/* Makes what needs the geometry. */
+/* Allocates the structures that depend on the geometry. */
 static int
 make_memory(struct vol *vol)
 {
@@ -84,7 +84,8 @@ make_memory(struct vol *vol)
 	return e;
 }
 
-/* A start writes this format version, and the step to it is asked for by name. */
+/* Refuses a disk of an older format: a start would write the current format version, a step that only
+ * --upgrade takes. */
 static int
 refuse_old(struct disk *d)
 {
@@ -100,7 +101,8 @@ refuse_old(struct disk *d)
 		d->sb.version, FMT_VERSION);
 }
 
-/* Somebody else may have it.  Who only reads says so and goes on. */
+/* Checks whether another process may have the disk open. A check that only reads reports this, and
+ * continues. */
 static int
 ask_for_host(struct vol *vol, struct ring *r, struct recover_report *rep)
 {

@@ -136,7 +136,7 @@ struct vol {
 	uint64_t index_bytes;
 	/* state of the recovery between vol_recover() and vol_begin(); NULL: no recovery is in progress */
 	struct replay *replay;
-	/* book of quotas, which belongs to the maker of the volume; the volume has the row `counter` */
+	/* quota ledger, which belongs to the maker of the volume; the volume has the row `counter` */
 	struct quota_book *quotas;
 	int counter;
 	struct vol_stats stats;
