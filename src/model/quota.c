@@ -332,9 +332,11 @@ is_beyond(int64_t there, int64_t more, uint64_t max)
 }
 
 /*
- * Compares a growth with one set of limits; and, of a reservation, all bytes in progress: those of this PUT, and of others, which may be
- * as many as the limit. So overwriting works while as many bytes are there, and the disks hold twice the limit at most. A PUT of more
- * bytes than the limit and than all that it may replace grows for certain.
+ * Compares a growth with one set of limits. For a reservation, compares also the bytes in progress, of this
+ * PUT and of others, which may be as many as the limit. So objects can be overwritten while the usage is at
+ * its limit, and the disks have at most twice the limit. A single PUT of more bytes than the limit is refused
+ * if it has also more bytes than the usage, which it may replace: then the usage would certainly exceed the
+ * limit.
  */
 static bool
 may_grow(const struct quota_sums *sums, const struct quota_growth *g, const struct store_use *max)

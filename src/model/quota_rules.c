@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what operators see ---- */
+/* ---- lists for operators ---- */
 
 static uint64_t
 shown(int64_t n)
