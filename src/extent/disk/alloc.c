@@ -25,12 +25,14 @@ struct alloc {
 	uint32_t seg_units, run_units;
 	uint64_t seg_nr, cursor;
 	uint64_t units, free;
-	uint64_t held, held_used; /* for snapshots in all; what they have of it */
+	uint64_t held, held_used; /* reserve for snapshots; units that snapshots use */
 	struct alloc_run *runs;
 	uint32_t run_nr;
 	struct {
-		uint64_t unit, taken, freed; /* bits: of the units from there on */
-		uint32_t nr;                 /* 0: there is no claim */
+		/* first unit; masks of the following units: those that the claim has taken, and those
+		 * freed since */
+		uint64_t unit, taken, freed;
+		uint32_t nr; /* number of units; 0: no claim */
 	} claim;
 	struct segment seg[];
 };
@@ -81,7 +83,7 @@ give_some(struct alloc *a, uint64_t unit, uint32_t units)
 	a->free += units;
 }
 
-/* What is claimed is free when the claim ends. */
+/* Frees units. A claimed unit becomes free at the end of the claim. */
 static void
 give(struct alloc *a, uint64_t unit, uint32_t units)
 {
@@ -109,7 +111,8 @@ take(struct alloc *a, uint64_t unit, uint32_t units)
 	a->free -= units;
 }
 
-/* The segment with the best bound, or the first one from the cursor on that promises `want`. */
+/* Returns the segment with the best bound, or the first one from the cursor on whose bound is at least
+ * `want`. */
 static struct segment *
 best_segment(struct alloc *a, uint32_t want, uint64_t *ret_seg)
 {
@@ -128,8 +131,8 @@ best_segment(struct alloc *a, uint32_t want, uint64_t *ret_seg)
 	return best;
 }
 
-/* Takes want units in one piece; or some that are found without a long search, all of `asked` if possible
- * (asked 0: only then); or the longest free range.  How many; 0 for none. */
+/* Takes a range of `want` units; or a shorter one that a short search finds, with `asked` units if
+ * possible (asked 0: no short search); or the longest free range. Returns its length; 0: no unit is free. */
 static uint32_t
 take_range(struct alloc *a, uint32_t want, uint32_t asked, uint64_t *ret_unit)
 {
@@ -144,7 +147,7 @@ take_range(struct alloc *a, uint32_t want, uint32_t asked, uint64_t *ret_unit)
 		if (!found) {
 			found = bits_find(s, &at, UINT32_MAX, want, &from);
 			if (found < want && found < s->longest) {
-				s->longest = found; /* now exact; another one may be better */
+				s->longest = found; /* now exact; another segment may be better */
 				continue;
 			}
 		}
@@ -156,7 +159,7 @@ take_range(struct alloc *a, uint32_t want, uint32_t asked, uint64_t *ret_unit)
 	}
 }
 
-/* What snapshots are still to get. */
+/* Returns the unused part of the reserve for snapshots. */
 static uint64_t
 held_back(const struct alloc *a)
 {
@@ -179,8 +182,8 @@ return_runs(struct alloc *a)
 		return_run(a, r);
 }
 
-/* As take_range(), of what is not held back (units below `keep`); takes back everybody's runs before it gives
- * up. */
+/* Takes a range as take_range() does, but leaves `keep` units free. Takes back the runs of all ports
+ * before it fails. */
 static uint32_t
 take_or_steal(struct alloc *a, uint32_t want, uint32_t asked, uint64_t keep, uint64_t *ret_unit)
 {
@@ -218,7 +221,7 @@ alloc_add(struct alloc *a, uint32_t seg)
 	return 0;
 }
 
-/* Does x name units that are there, within one segment? */
+/* Returns true if x names existing units within one segment. */
 static bool
 is_valid(const struct alloc *a, const struct extent *x)
 {
@@ -247,7 +250,7 @@ alloc_mark(struct alloc *a, const struct extent *x, bool is_held)
 	return r;
 }
 
-/* ---- taking and giving ---- */
+/* ---- allocation ---- */
 
 uint32_t
 alloc_most(const struct alloc *a)
@@ -280,7 +283,7 @@ alloc_run_fini(struct alloc *a, struct alloc_run *run)
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* How much to lease: the more ports and the less space, the less. */
+/* Returns the size of a lease: less with more ports, and with less space. */
 static uint32_t
 lease_units(const struct alloc *a, uint32_t units)
 {
@@ -299,7 +302,7 @@ alloc_take(struct alloc *a, struct alloc_run *run, uint32_t units, struct extent
 	uint32_t got;
 
 	check(units && units <= a->run_units);
-	/* A thief can take the whole run away meanwhile, never a part. */
+	/* Another port can take the whole run away at any time, but never a part of it. */
 	while ((span & SPAN_MASK) >= units) {
 		uint64_t left =
 			(span & SPAN_MASK) == units ? 0 : span + ((uint64_t)units << SPAN_BITS) - units;
@@ -402,7 +405,7 @@ alloc_claim(struct alloc *a, uint64_t unit, uint32_t nr)
 	a->claim.unit = unit;
 	a->claim.nr = nr;
 	a->claim.taken = a->claim.freed = 0;
-	/* Nobody is told that there is no space for want of this. */
+	/* A claim must not be the reason for a lack of space. */
 	is_scarce = a->free < held_back(a) + 4 * (uint64_t)nr;
 	for (uint32_t i = 0; s->bits && i < nr; i++) {
 		uint64_t bit = (uint64_t)1 << (first + i) % 64;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk's files: opened and locked at start, segments added while running (by the helper thread). */
+/* Opens and locks the files of a disk at a start, and handles its failures. */
 #include "extent/disk/disk.h"
 
 #include "extent/disk/file.h"
@@ -21,7 +21,8 @@
 #include <unistd.h>
 
 #ifndef NO_ROOM_HOLDS_NS
-#define NO_ROOM_HOLDS_NS (10 * NS_PER_S) /* writes that end well after that prove that there is room again */
+/* time after a write without space from which a successful write proves that there is space */
+#define NO_ROOM_HOLDS_NS (10 * NS_PER_S)
 #endif
 #define SHORT_NS (600 * NS_PER_S)
 #define DEPTH_UNKNOWN 64u
@@ -98,7 +99,8 @@ disk_wrote(struct disk *d, enum disk_room of, int result)
 	}
 	if (result < 0 || !atomic_load_explicit(&d->no_room[of], memory_order_relaxed))
 		return result;
-	/* Some writes need room and others do not: one that ends well is no proof at once. */
+	/* Some writes need new space and others do not, so a single success is no proof immediately after
+	 * a failure. */
 	since_ns = atomic_load(&d->no_room_ns);
 	if (clock_ns() > since_ns + NO_ROOM_HOLDS_NS && atomic_exchange(&d->no_room[of], 0))
 		log_note("%s: writes find room again", d->name);
@@ -136,9 +138,9 @@ disk_extents_free(struct disk *d, const uint64_t *ext, uint32_t nr)
 /* ---- flushes ---- */
 
 /*
- * A failed flush is told once, to one caller, and may be about anybody's writes: the leader's own flush can
- * end well behind it.  So whoever flushes beside the leader says so before, and the disk has failed before it
- * says that it is over.
+ * The kernel reports a failed flush once, to one caller, and the error may concern the writes of any thread:
+ * the leader's own flush can succeed after it. So a flush of another thread is announced to the leader before
+ * it begins (flush_elsewhere), and after an error the disk fails before the announcement ends.
  */
 static int
 flush_done(struct disk *d, int e)
@@ -211,7 +213,8 @@ check_fs(struct disk *d, int fd)
 	return 0;
 }
 
-/* The two files of superblocks, one of which may be lost, and the log; or the device, which has them all. */
+/* Opens the two files of superblocks, one of which may be lost, and the log; or the device, which contains
+ * all of them. */
 static int
 open_head(struct disk *d, uint64_t until_ns)
 {
@@ -227,7 +230,7 @@ open_head(struct disk *d, uint64_t until_ns)
 		return e;
 	second = disk_open_locked(d, super_names[1], until_ns, &d->super_fd[1]);
 	if (second == -ENOENT && e < 0) {
-		/* With a log nothing is missing here that could be mounted. */
+		/* With a log this is the directory of a disk, and not an empty mount point. */
 		d->has_super = faccessat(d->dir_fd, "log", F_OK, 0) == 0;
 		return disk_refuse(d, -ENOTRECOVERABLE, "not a Gantry store (there is no super)%s",
 				   d->has_super ? ", but it has a log: put super and super2 back from a copy"
@@ -251,8 +254,8 @@ any_file(const struct disk *d)
 	return d->log.fd >= 0 ? d->log.fd : d->super_fd[0] >= 0 ? d->super_fd[0] : d->super_fd[1];
 }
 
-/* Judges an open file of the directory, of a segment or (seg -1) the log: its owner and its size. The log may be longer than it was
- * made. */
+/* Checks an open file of the directory, of a segment or (seg -1) the log: its owner and its size. The log
+ * may be longer than it was made. */
 static int
 judge_file(struct disk *d, int64_t seg, const char *name)
 {
@@ -280,7 +283,7 @@ judge_file(struct disk *d, int64_t seg, const char *name)
 			   (unsigned long long)size, (unsigned long long)want);
 }
 
-/* Looks whether the log, or the device, is this disk's, and whole. */
+/* Checks that the log, or the device, belongs to this disk and has its full size. */
 static int
 check_log(struct disk *d)
 {
@@ -321,7 +324,7 @@ scan_segment(void *cookie, const char *name)
 		return 0;
 	disk_seg_name(want, seg);
 	if (strcmp(want, name) != 0)
-		return 0; /* one that was being made, or that a repair renamed */
+		return 0; /* a file that was being made, or that a repair renamed */
 	e = disk_open_locked(d, name, s->until_ns, &d->seg[seg].fd);
 	return e < 0 ? e : judge_file(d, seg, name);
 }
@@ -341,7 +344,7 @@ open_segments(struct disk *d, uint64_t until_ns)
 	return d->is_device ? 0 : file_each(d->dir_fd, scan_segment, &s);
 }
 
-/* Half of what the device takes leaves room for others, and for requests that the kernel splits. */
+/* Half of the queue of the device leaves room for other users, and for requests that the kernel splits. */
 static uint32_t
 inline_max(int fd)
 {
@@ -391,7 +394,7 @@ disk_open(struct disk *d, const struct store_disk_conf *dc, struct ring *r, uint
 		log_warn("%s: %s", dc->path, why);
 	if (!d->is_device) {
 		d->dir_fd = file_open_dir(dc->path, false);
-		/* A device that is not there yet can come; a directory has to be made. */
+		/* A missing device may appear later; a directory has to be made. */
 		if (d->dir_fd == -ENOENT && strncmp(dc->path, "/dev/", 5) != 0)
 			return disk_refuse(d, -ENOTRECOVERABLE, "there is no store here yet");
 		if (d->dir_fd < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files, see file.h. */
+/* File operations; see file.h. */
 #include "extent/disk/file.h"
 
 #include "extent/disk/place.h"
@@ -59,7 +59,7 @@ file_open(int dir_fd, const char *name, bool create)
 	int fd = openat(dir_fd, name, flags | O_NOATIME, 0640);
 
 	if (fd < 0 && errno == EPERM)
-		fd = openat(dir_fd, name, flags, 0640); /* somebody else's file */
+		fd = openat(dir_fd, name, flags, 0640); /* the file belongs to another user */
 	return fd < 0 ? -errno : fd;
 }
 
@@ -133,7 +133,7 @@ file_where(int dir_fd, const char *name, int fd, uint64_t bytes)
 		return -errno;
 	if (fstatat(dir_fd, name, &there, 0) < 0)
 		return errno == ENOENT || errno == ENOTDIR ? PLACE_ABSENT : -errno;
-	/* A device is known by its number: its node may be made again. */
+	/* A device is identified by its number, because its node may be made again. */
 	if (S_ISBLK(open_one.st_mode))
 		is_same = S_ISBLK(there.st_mode) && there.st_rdev == open_one.st_rdev;
 	else
@@ -152,7 +152,7 @@ file_where_path(const char *path, int fd)
 int
 file_next_odd(int fd, uint64_t upto, uint64_t *off, struct file_odd *ret_odd)
 {
-	/* Where it says no more than that its neighbours were merged into it, or that it is the last. */
+	/* Flags without a meaning here: the extent is the last one, or was merged with its neighbours. */
 	const uint32_t plain = FIEMAP_EXTENT_LAST | FIEMAP_EXTENT_MERGED;
 	union {
 		struct fiemap map;
@@ -184,7 +184,7 @@ file_next_odd(int fd, uint64_t upto, uint64_t *off, struct file_odd *ret_odd)
 		}
 		*off = end < upto ? end : upto;
 	}
-	/* No more extents: a hole up to the end. */
+	/* After the last extent a hole follows. */
 	if (u.map.fm_mapped_extents < EXTENTS_AT_ONCE && *off < upto) {
 		*ret_odd = (struct file_odd){ .off = *off, .len = upto - *off };
 		return 1;
@@ -220,7 +220,7 @@ file_room(int dir_fd, uint64_t *ret_bytes)
 int
 file_each(int dir_fd, int (*fn)(void *cookie, const char *name), void *cookie)
 {
-	/* A description of its own: fdopendir() takes over both the descriptor and the position. */
+	/* A separate descriptor, because fdopendir() takes over the descriptor and its position. */
 	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
 	struct dirent *e;
 	DIR *dir;
@@ -244,7 +244,7 @@ file_each(int dir_fd, int (*fn)(void *cookie, const char *name), void *cookie)
 int
 file_dio_align(int fd, uint32_t *ret_mem, uint32_t *ret_off)
 {
-	/* Debian 12's headers do not know the two fields; the kernel's layout puts them behind stx_mnt_id. */
+	/* The headers of Debian 12 lack the two fields, which follow stx_mnt_id in the kernel's layout. */
 	union {
 		struct statx sx;
 		unsigned char raw[256];
@@ -261,8 +261,9 @@ file_dio_align(int fd, uint32_t *ret_mem, uint32_t *ret_off)
 	return *ret_mem && *ret_off ? 0 : -EOPNOTSUPP;
 }
 
-/* Of a device's directory below /sys.  One made of others (dm, md) takes what the least of them takes, and a
- * partition what its disk does.  levels: such devices lie on such devices. */
+/* Returns the queue depth of a device, by its directory below /sys. A device made of others (dm, md) has
+ * the smallest depth of them, and a partition that of its disk. levels: limit for devices on top of
+ * devices. */
 static unsigned
 device_depth(const char *dir, int levels)
 {
@@ -369,7 +370,7 @@ file_mark_get(int fd, char text[FILE_MARK_MAX])
 {
 	ssize_t n = fgetxattr(fd, MARK_NAME, text, FILE_MARK_MAX - 1);
 
-	/* One that is too long for the buffer says something else than ours do. */
+	/* A mark that is too long for the buffer is not one of Gantry. */
 	if (n < 0 && errno == ERANGE)
 		n = 0;
 	text[n > 0 ? n : 0] = 0;

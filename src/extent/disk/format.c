@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Geometry and superblocks, see format.h. */
+/* Geometry and superblocks; see format.h. */
 #include "extent/disk/format.h"
 
 #include "base/cursor.h"
@@ -14,14 +14,16 @@ uint32_t fmt_oldest = FMT_VERSION;
 
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
-/* A directory's files count the same, so that both hold as much. */
+/* The files of a directory count for the same sizes, so that directories and devices have the same
+ * capacity. */
 #define HEAD_BYTES FMT_DEVICE_HEAD_BYTES
 #define TAIL_BYTES FMT_DEVICE_TAIL_BYTES
 
 /*
- * What may come between two snapshots shall not be less than a quarter of what one takes (log/snapshot.c): a snapshot of
- * all that the index can hold, a quarter larger than in memory at most, and of that 0.7.  No more than an eighth of the disk: an
- * index that would want more would take half of it for its three snapshots, and leave no room for objects.
+ * Returns the size of the log. The log between two snapshots, at most 36 % of the ring, must be at least a
+ * quarter of a snapshot (log/snapshot.c). So the ring has 0.7 of the size of a snapshot of the full index,
+ * which is at most a quarter larger than the index in memory. The ring has at most an eighth of the disk: a
+ * larger index would need half of the disk for its three snapshots, and leave no room for objects.
  */
 static uint64_t
 log_bytes_for(uint64_t size_bytes, uint64_t index_bytes)
@@ -47,8 +49,7 @@ geo_choose(uint64_t size_bytes, uint64_t index_bytes, struct geometry *ret_geo)
 	g.log_bytes = log_bytes_for(size_bytes, is_small ? 0 : index_bytes);
 	g.log_bytes = g.log_bytes < least ? least : g.log_bytes;
 	g.block_bytes = g.log_bytes / 32 < FMT_BLOCK_MAX ? (uint32_t)(g.log_bytes / 32) : FMT_BLOCK_MAX;
-	/* At least eight segments where that is possible: giving space back, and making it, work by the
-	 * segment. */
+	/* At least eight segments if possible, because space is prepared and freed by segments. */
 	for (g.seg_bytes = GIB; g.seg_bytes > 8 * MIB && size_bytes / g.seg_bytes < 8;)
 		g.seg_bytes /= 2;
 	if (size_bytes < HEAD_BYTES + g.log_bytes + g.seg_bytes + TAIL_BYTES)
@@ -60,7 +61,7 @@ geo_choose(uint64_t size_bytes, uint64_t index_bytes, struct geometry *ret_geo)
 	return 0;
 }
 
-/* Returns true if the second superblock of a device lies after its data. */
+/* Returns true if the second superblock of a device is after its data. */
 static bool
 has_tail(const struct geometry *g)
 {
@@ -208,9 +209,9 @@ version_for(const struct super *sb)
 }
 
 /*
- * magic (8), version (4), kind (4), CRC64 of the whole copy with these 8 bytes zero, then the fields in the
- * order below.  What changes with each writing is in front of the table and behind it, in different sectors: a
- * writing that was cut short can be told by the CRC alone.
+ * Layout: magic (8), version (4), kind (4), CRC64 of the whole superblock with these 8 bytes zero, then the
+ * fields in the order below. Fields that change with each write are before and after the placement map, in
+ * different sectors, so that the CRC alone detects an interrupted write.
  */
 void
 super_encode(void *buf, const struct super *sb)
@@ -277,7 +278,7 @@ super_ok(const struct super *sb)
 {
 	if (sb->kind != SUPER_DIRECTORY && sb->kind != SUPER_DEVICE)
 		return false;
-	/* The second superblock of a device lies after its data. */
+	/* The second superblock of a device is after its data. */
 	if (!geo_ok(&sb->geo) || (sb->kind == SUPER_DEVICE && !has_tail(&sb->geo)))
 		return false;
 	if (sb->start_no == 0 || sb->start_no > FMT_START_NO_MAX)

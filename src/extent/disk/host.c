@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who has the disk: reading, waiting, beating, see host.h. */
+/* The host block: reading, waiting, heartbeats; see host.h. */
 #include "extent/disk/host.h"
 
 #include "extent/disk/disk.h"
@@ -16,7 +16,7 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define ASK_NS NS_PER_S /* how often the block of another host is read while a start waits */
+#define ASK_NS NS_PER_S /* interval at which a waiting start reads the block of another host */
 
 /* ---- reading ---- */
 
@@ -43,7 +43,7 @@ host_look(struct host *h, struct ring *r)
 	if (!buf)
 		return -ENOMEM;
 	h->there = h->damaged = false;
-	/* A file whose first writing was cut short has nothing in it. */
+	/* A file whose first write was interrupted is empty. */
 	e = h->fd < 0 ? 0 : file_size(h->fd, &size);
 	if (e == 0 && size >= h->off + HOST_BYTES) {
 		e = sync_read(r, h->fd, buf, HOST_BYTES, h->off);
@@ -72,7 +72,7 @@ host_text(const struct host *h, char *buf, size_t len)
 			 (unsigned long long)h->seen.id.pid);
 }
 
-/* ---- a start ---- */
+/* ---- start ---- */
 
 static int
 is_had(const struct host *h, const char *path, char *err, size_t err_len)
@@ -147,7 +147,7 @@ put(struct host *h, struct ring *r, uint64_t log_seq, bool closed)
 	h->tried.beat++;
 	h->tried.log_seq = log_seq;
 	h->tried.closed = closed;
-	/* The claim keeps the time of the previous owner: other disks may know a newer one. */
+	/* The claim keeps the time of the previous owner, because other disks may know a newer one. */
 	if (h->ours)
 		h->tried.wall_ns = age_clock_ns();
 	host_encode(buf, &h->tried);
@@ -166,7 +166,7 @@ host_claim(struct host *h, struct ring *r, const uint8_t *disk_uuid, uint64_t lo
 	bool was_there = h->there;
 	int e = host_look(h, r);
 
-	/* Somebody else started while this start read the log. */
+	/* Another process has started while this start read the log. */
 	if (e == 0 && h->there && (!was_there || !same_block(&h->seen, &before)))
 		return is_had(h, path, err, err_len);
 	h->mine = (struct host_block){ 0 };
@@ -187,9 +187,10 @@ host_claim(struct host *h, struct ring *r, const uint8_t *disk_uuid, uint64_t lo
 	return 0;
 }
 
-/* ---- while it is had ---- */
+/* ---- while the disk is open ---- */
 
-/* A writing that failed may be there all the same. */
+/* Writes the block if the block on the disk is still of this instance. It may be the one of a failed
+ * write, which can have reached the disk. */
 static int
 put_over_ours(struct host *h, struct ring *r, uint64_t log_seq, bool closed)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of the host block, see host.h. */
+/* The encoding of the host block; see host.h. */
 #include "extent/disk/host.h"
 
 #include "base/crc64.h"
@@ -10,8 +10,8 @@
 
 static const char host_magic[8] = "GANTRYHB";
 
-/* All in the first sector: magic (8), version (4), closed (4), CRC64 of the sector with these 8 bytes zero, and
- * the fields in this order. */
+/* Moves the fields. Layout, all in the first sector: magic (8), version (4), closed (4), CRC64 of the
+ * sector with these 8 bytes zero, then the fields in this order. */
 static void
 move_block(struct cur *c, struct host_block *b, bool puts)
 {
@@ -22,7 +22,7 @@ move_block(struct cur *c, struct host_block *b, bool puts)
 	MOVE(c, b->id.machine, puts);
 	MOVE(c, b->id.boot, puts);
 	MOVE(c, b->id.name, puts);
-	/* Zeros in blocks of earlier versions, which ignore them. */
+	/* Zeros in blocks of earlier versions, which ignore these bytes. */
 	MOVE(c, b->id.pid, puts);
 	MOVE(c, b->id.start, puts);
 	MOVE(c, b->id.pid_ns, puts);
@@ -47,7 +47,7 @@ host_encode(void *buf, const struct host_block *b)
 	memcpy((uint8_t *)buf + 16, &crc, 8);
 }
 
-/* It is shown to people. */
+/* Checks a name, which is shown to operators. */
 static bool
 name_ok(const char *name)
 {
@@ -83,7 +83,7 @@ host_decode(const void *buf, size_t len, struct host_block *ret_block)
 	return 0;
 }
 
-/* Machines that were cloned have one machine-id, and mostly different names. */
+/* Compares two hosts. Cloned machines have the same machine-id, and mostly different names. */
 enum host_relation
 host_compare(const struct host_id *theirs, const struct host_id *here)
 {

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the file system has the segments of a directory (docs/disk-format.md section 2).
+ * The blocks of a directory's segments in the file system (docs/disk-format.md section 2).
  *
- * A segment that we made has places of its own for all its bytes, and a write there changes nothing but them:
- * the one flush of the log covers it.  A copy of it may be shared with the original, or have holes: then a write
- * goes to a new place, which only a flush of the segment itself makes known for good.  Such a segment is *odd*.
- * It is flushed whenever it was touched, and mended: what is shared gets a place of its own from the file
- * system, and zeros are written into holes, which read as zeros before and behind any power cut.  Not where
- * somebody may be writing: into units that are free, and in those that are in use since the start (behind the end of
- * each object there may be one); what was taken since then has its turn when it is free, or at the next start.
+ * A segment made by Gantry has private blocks for all its bytes, and a write changes nothing else: the flush
+ * of the log covers it. A copy of a segment may share blocks with the original, or have holes. A write then
+ * gets new blocks, and only a flush of the segment itself makes them permanent. Such a segment is *odd*: it
+ * is flushed after every write, and repaired. The file system makes shared blocks private; zeros are written
+ * into holes, which read as zeros before and after any power cut. Zeros are written only into units that no
+ * thread can be writing: free units, and units in use since the start (each may have a hole after the end of
+ * its object). Units that were allocated since the start are repaired when they are free, or after the next
+ * start.
  *
- *	looks odd -> odd, flushed whenever touched -> mended, or overwritten -> looks well -> flushed -> not odd
+ *     found odd --> odd, flushed after every write --> repaired or overwritten --> found whole --> flushed --> whole
  *
- * The log and the superblocks are flushed themselves whenever they are written.
+ * The log and the superblocks are flushed after each write anyway.
  */
 #include "extent/disk/disk.h"
 
@@ -27,15 +28,15 @@
 #include <string.h>
 
 #ifndef LOOK_ROUND_NS
-#define LOOK_ROUND_NS (10 * NS_PER_S) /* from one look at all segments to the next, at least */
-#define LOOK_NS NS_PER_S              /* the helper is called as often */
-#define MEND_AGAIN_NS (60 * NS_PER_S) /* units in use may be free by then */
+#define LOOK_ROUND_NS (10 * NS_PER_S) /* minimum time from one examination of all segments to the next */
+#define LOOK_NS NS_PER_S              /* interval of the helper's calls */
+#define MEND_AGAIN_NS (60 * NS_PER_S) /* pause between repairs; units in use may be free afterwards */
 #endif
-#define LOOK_SHARE 100 /* of LOOK_NS one part */
+#define LOOK_SHARE 100 /* an examination takes at most this part of LOOK_NS */
 #define MEND_BYTES (1u << 20)
 #define MEND_UNITS 64u
 
-/* ---- looking ---- */
+/* ---- examination ---- */
 
 static void
 set_odd(struct disk *d, uint32_t seg, bool is_odd)
@@ -50,7 +51,8 @@ set_odd(struct disk *d, uint32_t seg, bool is_odd)
 	}
 }
 
-/* Looks on at a segment from *off on, a bounded part.  1: it is odd; 0: not so far, -errno. */
+/* Examines a limited part of a segment from *off on. Returns 1: the segment is odd; 0: not so far; or
+ * -errno. */
 static int
 look(struct disk *d, uint32_t seg, uint64_t *off)
 {
@@ -117,7 +119,7 @@ disk_layout_begin(struct disk *d, struct ring *r)
 	return e;
 }
 
-/* It was looked at to its end, and looks well. */
+/* Handles a segment that was examined to its end and is not odd. */
 static void
 looks_well(struct disk *d, struct ring *r, uint32_t seg)
 {
@@ -127,7 +129,7 @@ looks_well(struct disk *d, struct ring *r, uint32_t seg)
 		set_odd(d, seg, false);
 }
 
-/* Looks at segments, for so long.  True: this round is over. */
+/* Continues the examination of the segments until until_ns. Returns true at the end of a round. */
 static bool
 look_on(struct disk *d, struct ring *r, uint64_t until_ns)
 {
@@ -139,7 +141,7 @@ look_on(struct disk *d, struct ring *r, uint64_t until_ns)
 
 		if (is_there && e == 0 && l->off < d->geo.seg_bytes)
 			continue;
-		/* Where it cannot be known it is flushed. */
+		/* If the result is unknown, the segment is flushed separately. */
 		if (e != 0)
 			set_odd(d, l->seg, true);
 		else if (is_there)
@@ -150,10 +152,9 @@ look_on(struct disk *d, struct ring *r, uint64_t until_ns)
 	return l->seg >= d->geo.seg_nr;
 }
 
-/* ---- mending ---- */
+/* ---- repair ---- */
 
-/* Writes zeros into the holes of [*off, upto), as far as they are in units whose bits are set, counted from
- * `first` on. */
+/* Writes zeros into the holes of [off, upto), in units whose bits are set, counted from unit `first` on. */
 static int
 fill_holes(struct disk *d, struct ring *r, uint32_t seg, uint64_t first, uint64_t bits, uint64_t off,
 	   uint64_t upto)
@@ -185,7 +186,7 @@ fill_holes(struct disk *d, struct ring *r, uint32_t seg, uint64_t first, uint64_
 	return 0;
 }
 
-/* Fills what it may from off on, up to *ret_upto. */
+/* Writes zeros into the holes of up to MEND_UNITS units from off on. *ret_upto: end of these units. */
 static int
 fill(struct disk *d, struct ring *r, uint32_t seg, uint64_t off, uint64_t *ret_upto)
 {
@@ -198,13 +199,14 @@ fill(struct disk *d, struct ring *r, uint32_t seg, uint64_t off, uint64_t *ret_u
 	e = fill_holes(d, r, seg, first, bits, off, *ret_upto);
 	alloc_unclaim(d->alloc);
 	atomic_fetch_add(&d->freed_nr, 1);
-	/* As whatever else the disk does not take; but for want of room there, or of memory, it goes on. */
+	/* An error makes the disk fail, as for other writes, except lack of space or of memory. */
 	if (e < 0 && !sync_is_no_room(e) && e != -EAGAIN && e != -ENOMEM)
 		disk_fail(d, "writing into holes of segment %u failed: %s", seg, strerror(-e));
 	return e;
 }
 
-/* Mends one piece.  1: done; 0, or what went wrong with one: no segment is left in this pass; -errno. */
+/* Repairs one piece. Returns 1: a piece was handled; 0, or the error of an unreadable piece: the pass has
+ * ended; or -errno. */
 static int
 mend_piece(struct disk *d, struct ring *r)
 {
@@ -229,7 +231,7 @@ mend_piece(struct disk *d, struct ring *r)
 		} else {
 			e = fill(d, r, l->mend_seg, odd.off, &l->mend_off);
 		}
-		/* What cannot be read is not shared any less; what is behind it may be. */
+		/* Unreadable bytes remain shared; the bytes after them may still be repaired. */
 		if (!sync_is_unreadable(e))
 			return e < 0 ? e : 1;
 		l->mend_error = e;
@@ -238,7 +240,7 @@ mend_piece(struct disk *d, struct ring *r)
 	return l->mend_error;
 }
 
-/* Mends a piece if it is time for one.  Returns whether it goes on. */
+/* Repairs a piece if a repair is due. Returns true if the work continues. */
 static bool
 mend(struct disk *d, struct ring *r)
 {
@@ -260,7 +262,7 @@ mend(struct disk *d, struct ring *r)
 	l->mend_seg = 0;
 	l->mend_off = 0;
 	l->mend_ns = clock_ns() + MEND_AGAIN_NS;
-	l->round_ns = 0; /* and what has become of it? */
+	l->round_ns = 0; /* the next round examines the result */
 	return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a disk, or its device: opened, and locked; see disk.h. */
+/* Opens and locks the files of a disk, or its device; see disk.h. */
 #include "extent/disk/disk.h"
 
 #include "extent/disk/file.h"
@@ -14,7 +14,8 @@
 
 #define LOCK_POLL_NS (20 * NS_PER_MS)
 
-/* Waits a moment for the process that has a file, or (name NULL) the device.  False: the time until_ns has come. */
+/* Waits a moment for the process that has a file, or (name NULL) the device, open. Returns false if
+ * until_ns has passed. */
 static bool
 wait_more(const char *path, const char *name, uint64_t until_ns, bool *told)
 {
@@ -28,7 +29,7 @@ wait_more(const char *path, const char *name, uint64_t until_ns, bool *told)
 	return true;
 }
 
-/* Takes the lock of an open file.  Waits for the current holder until the time until_ns. */
+/* Takes the lock of an open file. Waits for the current holder until the time until_ns. */
 static int
 lock_file(struct disk *d, const char *name, int fd, uint64_t until_ns)
 {
@@ -55,14 +56,15 @@ disk_open_device(const char *path, uint64_t until_ns)
 	bool told = false;
 	int fd;
 
-	/* It is had by one alone, and a dead process has it until its last writes are over. */
+	/* Only one process can have the device open, and a dead process has it open until its last writes
+	 * have ended. */
 	while ((fd = file_open_device(path, false)) == -EBUSY && wait_more(path, NULL, until_ns, &told))
 		;
 	return fd;
 }
 
-/* Opens a file of the directory, or the device: for reading alone where it cannot be written and the disk is only
- * examined. */
+/* Opens a file of the directory, or the device; for reading only, if it cannot be written and the disk is
+ * only examined. */
 static int
 open_one(struct disk *d, const char *name, uint64_t until_ns)
 {
@@ -88,10 +90,10 @@ disk_open_locked(struct disk *d, const char *name, uint64_t until_ns, int *ret_f
 	if (fd < 0)
 		return disk_refuse_open(d, d->is_device ? "the device" : name, fd);
 	*ret_fd = fd;
-	/* With the rule off one lock is all there is, as a lock file would be. */
+	/* With the rule off there is a single lock, like a lock file. */
 	if (!RULE_LOCK_EVERY_FILE && strncmp(name, "super", 5) != 0)
 		return 0;
 	e = lock_file(d, name, fd, until_ns);
-	/* A lock of a file that is open for reading alone is not to be had everywhere. */
+	/* Some file systems cannot lock a file that is open for reading only. */
 	return e < 0 && e != -EBUSY && d->read_only ? 0 : e;
 }

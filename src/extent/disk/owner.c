@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which disk a file belongs to, and which host has the disk.
+ * The disk to which a file belongs, and the host that has the disk open.
  *
- * The log and the segments of a directory have a mark, an extended attribute with the disk's UUID and their own
- * name, where the file system takes one: a file of another store among them is found before anything is
- * believed.  One without a mark is accepted, and gets one when a start first writes.
+ * The log and the segments of a directory have a mark, an extended attribute with the disk's UUID and the
+ * name of the file, if the file system supports this: a file of another store is detected before its contents
+ * are used. A file without a mark is accepted, and gets a mark when a start first writes.
  */
 #include "extent/disk/disk.h"
 
@@ -51,7 +51,7 @@ disk_zero(struct disk *d, int fd, uint64_t bytes, struct meter_disk *meter, stru
 {
 	int e = 0;
 
-	/* A GiB takes longer than the host block may wait for its next beat. */
+	/* Zeros for a GiB take longer than the interval of heartbeats. */
 	for (uint64_t at = 0, n; e == 0 && at < bytes; at += n) {
 		n = bytes - at < ZERO_STEP ? bytes - at : ZERO_STEP;
 		e = sync_zero(r, fd, at, n);
@@ -91,7 +91,7 @@ disk_make_file(struct disk *d, const char *name, uint64_t bytes, struct meter_di
 	return fd;
 }
 
-/* Files of earlier versions, and copies without attributes. */
+/* Marks the files that have no mark: those of earlier versions, and copies without attributes. */
 static void
 mark_all(struct disk *d)
 {
@@ -169,7 +169,7 @@ disk_claim(struct disk *d, struct ring *r, uint64_t log_end)
 			return disk_refuse(d, e == -EWOULDBLOCK || e == -EEXIST ? -EBUSY : e,
 					   "cannot make the file host: %s", strerror(-e));
 	}
-	/* What is behind the last flush may still be lost; what a repair has cut is no more. */
+	/* Blocks after the last flush may still be lost; blocks that a repair has cut no longer exist. */
 	atomic_store(&d->log_seq, seq < log_end ? seq : log_end - 1);
 	e = host_claim(h, r, d->sb.disk_uuid, log_seq(d), d->name, d->why, sizeof d->why);
 	if (e < 0)
@@ -181,7 +181,8 @@ disk_claim(struct disk *d, struct ring *r, uint64_t log_end)
 	return 0;
 }
 
-/* Fails the disk if a name leads elsewhere.  What is written to such a file the next start does not find. */
+/* Makes the disk fail if a name leads to another file, or if the file was cut: the next start would not
+ * find what is written to the open file. */
 static void
 look_at_name(struct disk *d, const char *name, int fd, uint64_t bytes)
 {
@@ -234,7 +235,7 @@ disk_beat(struct disk *d, struct ring *r)
 	if (disk_failed(d))
 		return UINT64_MAX;
 	e = host_beat(&d->host, r, log_seq(d));
-	/* It ends well also where nothing was due. */
+	/* host_beat() also succeeds if no heartbeat was due. */
 	e = e < 0 ? disk_wrote(d, DISK_ROOM_OWN, e) : e;
 	if (e == -EBUSY) {
 		host_text(&d->host, who, sizeof who);

@@ -16,9 +16,9 @@
 
 #define OVERLAY_MAGIC 0x794c7630
 #define RAM_DISK_MAJOR 1
-#define LEVELS_MAX 4 /* overlays and loop devices on one another */
+#define LEVELS_MAX 4 /* maximum depth of overlays and loop devices on top of each other */
 
-/* Resolves a path, also one whose end does not exist: a link that leads nowhere is followed once. */
+/* Resolves a path, also if its end does not exist. A dangling link is followed once. */
 static bool
 resolve(const char *path, char real[PATH_MAX])
 {
@@ -87,7 +87,7 @@ find_upper(dev_t dev, char upper[PATH_MAX])
 	return found;
 }
 
-/* Finds the file below a loop device. */
+/* Finds the file of a loop device. */
 static bool
 find_backing(dev_t dev, char file[PATH_MAX])
 {
@@ -105,7 +105,7 @@ find_backing(dev_t dev, char file[PATH_MAX])
 	return found;
 }
 
-/* Names the memory in which a file or device is; NULL: it is in none, as far as can be known. */
+/* Returns the kind of memory in which a file or device is; NULL: not in memory, as far as known. */
 static const char *
 memory_of(const char *path, int levels)
 {

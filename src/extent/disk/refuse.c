@@ -19,7 +19,6 @@ disk_refuse(struct disk *d, int r, const char *fmt, ...)
 	return r;
 }
 
-/* What an operator can do about it. */
 const char *
 disk_way_out(int error)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments of a directory: made ready ahead of need (docs/disk-format.md section 2), made again
- * by a repair. */
+/* Segments of a directory: made ahead of need (docs/disk-format.md section 2), and made again by a repair. */
 #include "extent/disk/disk.h"
 
 #include "extent/disk/file.h"
@@ -55,8 +54,8 @@ disk_fault_text(struct disk *d, int64_t seg, char *text, size_t len)
 			 f->fault == FILE_FOREIGN ? "this disk's file of that name" : "there");
 }
 
-/* Makes the file of a segment, or (seg -1) of the log, whole.  A file that is too short keeps its bytes, and zeros come after
- * them. */
+/* Makes the file of a segment, or (seg -1) of the log, whole. A file that is too short keeps its bytes,
+ * followed by zeros. */
 static int
 mend_file(struct disk *d, struct ring *r, int64_t seg)
 {
@@ -116,7 +115,7 @@ disk_segments_left(const struct disk *d)
 	return false;
 }
 
-/* Is it time for one more? */
+/* Returns true if one more segment is due. */
 static bool
 is_due(struct disk *d)
 {
@@ -146,7 +145,7 @@ disk_grow(struct disk *d, struct ring *r)
 			continue;
 		e = make_segment(d, r, i);
 		if (e < 0) {
-			/* The file system is full, or failing: nothing that is served is lost by it. */
+			/* The file system is full, or fails; the existing segments are not affected. */
 			if (atomic_exchange(&d->seg_error, e) != e)
 				log_warn("%s: cannot make segment %u: %s", d->name, i, strerror(-e));
 			atomic_store(&d->segs_coming, false);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The two superblocks: their places, and which of them counts.
+ * The two superblocks: their locations, and which of them is used.
  *
- *	             first          second
- *	directory    file super     file super2
- *	device       0              2 MiB before the formatted end
+ *                  first          second
+ *     directory    file super     file super2
+ *     device       0              2 MiB before the formatted end
  */
 #include "extent/disk/disk.h"
 
@@ -24,28 +24,28 @@ const char *const super_names[2] = { "super", "super2" };
 
 /* ---- reading ---- */
 
-/* Both superblocks being looked for. */
+/* A search for both superblocks. */
 struct search {
 	struct disk *d;
 	struct ring *r;
-	struct super one;                   /* the last that was read */
-	int good, old, damaged, unreadable; /* how many; old: good ones of an earlier version */
-	uint32_t other_version;             /* a format version that is not read; valid with has_other */
+	struct super one;                   /* superblock that was read last */
+	int good, old, damaged, unreadable; /* numbers of superblocks; old: good ones of an earlier version */
+	uint32_t other_version;             /* a format version that cannot be read; valid with has_other */
 	bool has_other;
 	bool mixed;
-	uint8_t uuid[2][UUID_BYTES]; /* the two disks that they are of, if they are mixed */
-	int error;                   /* the last of those that could not be read */
+	uint8_t uuid[2][UUID_BYTES]; /* if mixed: UUIDs of the two disks */
+	int error;                   /* error of the last superblock that could not be read */
 };
 
-/* The newer one counts.  Of the same generation the one of the earlier version is the newer: it was written on,
- * after a step to this version that was given up. */
+/* Returns true if a is newer than b. Of the same generation the one of the earlier version is newer: the
+ * disk was used again after a step to this version that was abandoned. */
 static bool
 is_newer(const struct super *a, const struct super *b)
 {
 	return a->gen != b->gen ? a->gen > b->gen : a->version < b->version;
 }
 
-/* Reads a superblock.  -errno of the read, or of super_decode(). */
+/* Reads a superblock. Returns 0, the -errno of the read, or the result of super_decode(). */
 static int
 read_super(struct ring *r, int fd, uint64_t off, struct super *ret_super)
 {
@@ -58,7 +58,7 @@ read_super(struct ring *r, int fd, uint64_t off, struct super *ret_super)
 	return e;
 }
 
-/* Looks at one place.  A superblock that is there is taken if it is the newest so far. */
+/* Reads one location. A superblock there is kept if it is the newest so far. */
 static void
 look(struct search *s, int fd, uint64_t off)
 {
@@ -98,7 +98,8 @@ super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super)
 	uint8_t *buf = sync_alloc(FMT_ALIGN);
 	int e = buf ? -ENOENT : -ENOMEM;
 
-	/* From the end on: what clients have written, which may look like anything, lies in front of it. */
+	/* The search begins at the end, because data of clients, which may look like a superblock, is
+	 * before it. */
 	for (at -= at < FMT_SUPER_BYTES ? at : FMT_SUPER_BYTES; e == -ENOENT && at > least; at -= FMT_ALIGN) {
 		if (sync_read(r, fd, buf, FMT_ALIGN, at) == 0 && super_peek(buf) &&
 		    read_super(r, fd, at, ret_super) == 0 && geo_second_off(&ret_super->geo) == at)
@@ -108,7 +109,8 @@ super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super)
 	return e;
 }
 
-/* Where the second one lies is known from the first, or it has to be looked for. */
+/* Reads the second superblock. Its location follows from the first one; if the first one is lost, it is
+ * searched. */
 static void
 look_at_end(struct search *s, uint64_t size_bytes)
 {
@@ -120,7 +122,7 @@ look_at_end(struct search *s, uint64_t size_bytes)
 	look(s, d->log.fd, d->super_off[1]);
 }
 
-/* What was found, as a reason not to go on; 0: one counts. */
+/* Returns 0 if one superblock can be used; otherwise -errno with the reason. */
 static int
 judge(const struct search *s)
 {
@@ -158,7 +160,7 @@ disk_read_supers(struct disk *d, struct ring *r, uint64_t conf_bytes)
 	uint64_t size = conf_bytes;
 	int e = 0;
 
-	/* One by one: a bad sector is in one of them. */
+	/* Read one by one, so that a bad sector affects only one of them. */
 	d->super_off[1] = 0;
 	look(s, d->super_fd[0], 0);
 	if (d->is_device && !size)
@@ -207,7 +209,7 @@ disk_peek_uuid(struct disk *d, struct ring *r)
 
 /* ---- writing ---- */
 
-/* Writes one of the two, in a new file if there is none. */
+/* Writes one of the two superblocks, into a new file if it has no file. */
 static int
 write_copy(struct disk *d, struct ring *r, int copy, const struct super *sb)
 {
@@ -229,21 +231,22 @@ disk_write_super(struct disk *d, struct ring *r)
 {
 	int at, e = 0;
 
-	/* A writing that failed may have left its copy half written, and the other one is the last that is whole. */
+	/* After a failed write its superblock may be half written, and the other one is the last intact
+	 * one. */
 	if (disk_failed(d))
 		return -EROFS;
-	/* What a process before this one wrote may have been read from a cache: the newer one is on the disk before the
-	 * older one is at stake. */
+	/* A superblock that an earlier process wrote may have been read from a cache: the newer one must
+	 * be on the disk before the older one is overwritten. */
 	for (int i = 0; e == 0 && !d->super_is_flushed && RULE_SUPER_NEWER_FLUSHED && i < 2; i++)
 		e = d->super_fd[i] < 0 ? 0 : disk_flush_file(d, r, d->super_fd[i]);
 	d->super_is_flushed = e == 0;
 	if (e < 0)
 		return e;
 	d->sb.gen++;
-	/* A writing that is cut short leaves the newer one whole. */
+	/* An interrupted write leaves the newer one intact. */
 	at = RULE_SUPER_OLDER_COPY ? (int)(d->sb.gen % 2) : 0;
 	e = disk_wrote(d, DISK_ROOM_OWN, write_copy(d, r, at, &d->sb));
-	/* Nothing was written: the same copy, which is the older one still, is for the next try. */
+	/* Nothing was written: the next attempt writes the same copy, which is still the older one. */
 	if (e == -ENOSPC)
 		d->sb.gen--;
 	else if (e < 0)
@@ -261,7 +264,7 @@ disk_write_supers(struct disk *d, struct ring *r)
 	return e == 0 ? disk_write_super(d, r) : e;
 }
 
-/* ---- the table, and the version that records need ---- */
+/* ---- the placement map, and the version that records need ---- */
 
 int
 disk_write_table(struct disk *d, struct ring *r)
@@ -319,9 +322,9 @@ disk_super_work(struct disk *d, struct ring *r)
 	}
 }
 
-/* ---- again, while it serves ---- */
+/* ---- reading and writing again while the disk serves ---- */
 
-/* The newer copy has the generation of memory, the other one the one before. */
+/* Returns the generation of a copy: the newer one has that in memory, the other one the one before. */
 static uint64_t
 gen_of(const struct disk *d, int copy)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocking I/O over a ring, see sync.h. */
+/* Blocking I/O over a ring; see sync.h. */
 #include "extent/disk/sync.h"
 
 #include "extent/disk/disk.h"
@@ -37,9 +37,9 @@ sync_watch(struct disk *d)
 	watched = d;
 }
 
-/* Turns the ring until the end of s; a ring that breaks takes the process with it, as an operation of it lies on
- * the stack. A write or flush of a watched thread that takes longer than the disk's timeout makes the disk fail; the
- * wait continues. */
+/* Turns the ring until the end of s. A ring that fails ends the process, because its operation is on the
+ * stack. A write or flush of a watched thread that takes longer than the disk's timeout makes the disk
+ * fail; the wait continues. */
 static void
 wait_for(struct sync_op *s, bool is_write)
 {
@@ -84,7 +84,8 @@ sync_write_error(int res, size_t len, bool is_last)
 bool
 sync_is_unreadable(int error)
 {
-	/* The last three: what block devices say of media, of their target, and of checksums of their own. */
+	/* The last three are errors of block devices: of the medium, of their target, and of their own
+	 * checksums. */
 	return error == -EIO || error == -ENODATA || error == -EREMOTEIO || error == -EILSEQ;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long writes and flushes take, see watch.h. */
+/* The duration of writes and flushes; see watch.h. */
 #include "extent/disk/watch.h"
 
 #include "extent/disk/disk.h"

@@ -13,7 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Reads an identifier of 16 bytes in hex, with or without dashes.  What is none is not known: zeros. */
+/* Reads an identifier of 16 bytes in hex, with or without dashes. Sets zeros, which mean unknown, for any
+ * other text. */
 static void
 read_id(const char *path, uint8_t id[16])
 {
@@ -33,7 +34,7 @@ read_id(const char *path, uint8_t id[16])
 		memset(id, 0, 16);
 }
 
-/* Reads the state and the start time of a process of the visible /proc. */
+/* Reads the state and the start time of a process in the visible /proc. Returns false if they are unknown. */
 static bool
 read_process(uint64_t pid, char *ret_state, uint64_t *ret_start)
 {
@@ -68,7 +69,7 @@ inode_of(const char *path)
 	return stat(path, &st) == 0 ? st.st_ino : 0;
 }
 
-/* Reads the identity of this process.  Where /proc is that of another PID namespace, nothing is known. */
+/* Reads the identity of this process; nothing if /proc belongs to another PID namespace. */
 static void
 read_self(struct host_id *id)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* I/O on the extents of a record, see xio.h. */
+/* I/O on the extents of a record; see xio.h. */
 #include "extent/disk/xio.h"
 
 #include "extent/disk/sync.h"
@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#define REQUEST_BYTES (128u << 10) /* few devices take less at once */
+#define REQUEST_BYTES (128u << 10) /* few devices take smaller requests */
 #define PROGRESS_NS (5 * NS_PER_MS)
 
 static void begin(struct xio *x);
@@ -17,12 +17,13 @@ static void xio_more(struct xio *x);
 static void next_waiting(struct disk_port *p);
 
 /*
- * A file system may make an I/O wait before it is under way, and io_uring's asking it not to does not help: a
- * write for the journal, in which its time is noted (ext4), anything for a place in the device's queue.  On a
- * disk that hangs that is for ever, and a core has other things to do.  So a core hands in a write to a file
- * itself only while the disk vouches for itself, by ending something now and then, and leaves it to workers
- * of the kernel otherwise; and so with all that comes when the queue may be full.  Block devices do as they
- * are asked.
+ * Returns the number of places that a request needs in the queue of the device.
+ *
+ * A file system may block the submission of a request, although io_uring asks it not to: a write may wait for
+ * the journal, which records the file's time (ext4), and any request for a place in the queue. On a disk that
+ * hangs this would block the core forever. So a core submits a write to a file itself only while the disk
+ * completes operations from time to time; otherwise workers of the kernel submit it. The same applies to all
+ * requests while the queue may be full. Block devices do not block a submission.
  */
 static uint32_t
 queue_places(uint32_t len)
@@ -59,7 +60,7 @@ enqueue(struct disk *d, uint32_t len)
 		atomic_fetch_add_explicit(&d->queued, queue_places(len), memory_order_relaxed);
 }
 
-/* The disk's own word weighs more than that there was no memory. */
+/* Keeps the first error; an error of the disk replaces lack of memory or space. */
 static void
 note_error(struct xio *x, int error)
 {
@@ -67,7 +68,7 @@ note_error(struct xio *x, int error)
 		error = disk_wrote(x->d, DISK_ROOM_DATA, error);
 	if (error == 0)
 		return;
-	/* Of a read it says nothing of room. */
+	/* A read cannot lack space. */
 	if (!x->is_write && sync_is_no_room(error))
 		error = -EIO;
 	if (x->error == 0 || x->error == -EAGAIN || x->error == -ENOSPC)
@@ -108,8 +109,8 @@ on_op(struct ring_op *op, int res, bool more)
 		is_over = false;
 		begin(x);
 	}
-	/* Before done(), which may start another transfer: with the worker that is free now, transfers that follow each
-	 * other would keep the waiting ones out. */
+	/* Before done(), which may start another transfer: with the free worker, consecutive transfers
+	 * would keep the waiting ones out. */
 	next_waiting(p);
 	if (is_over) {
 		disk_took(&x->d->stats, x->is_write ? DISK_WRITE : DISK_READ, clock_ns() - x->began_ns);
@@ -118,9 +119,10 @@ on_op(struct ring_op *op, int res, bool more)
 }
 
 /*
- * Of several disks none may have all workers of a thread: operations for a disk that hangs, or is busy, wait until one
- * of its own workers is free. Writes of a disk, also of the only one, have three quarters of its workers, so that reads
- * continue while writes hang.
+ * Returns true if an operation may have a worker. With several disks no disk may have all workers of a
+ * thread: operations for a disk that hangs, or is busy, wait until one of its own workers is free. Writes of
+ * a disk, also of the only one, may have three quarters of its workers, so that reads continue while writes
+ * hang.
  */
 static bool
 may_have_worker(const struct disk_port *p, const struct disk *d, bool is_write)
@@ -145,8 +147,8 @@ wait_for_worker(struct xio *x)
 	list_push_tail(&p->waiting[x->is_write], &x->link);
 }
 
-/* Starts waiting transfers while workers are free. Reads and writes take turns: with reads first, a write would wait as
- * long as reads keep coming. */
+/* Starts waiting transfers while workers are free. Reads and writes alternate: with reads first, a write
+ * would wait as long as reads keep coming. */
 static void
 next_waiting(struct disk_port *p)
 {
@@ -191,7 +193,7 @@ xio_more(struct xio *x)
 		by_worker = wants_worker(x->d, x->is_write);
 		o->has_worker = by_worker || x->p->is_threads;
 		if (o->has_worker && !may_have_worker(x->p, x->d, x->is_write)) {
-			/* What is under way goes on with it. */
+			/* Its operations in flight will continue it. */
 			if (x->inflight == 0)
 				wait_for_worker(x);
 			return;
@@ -231,7 +233,7 @@ begin(struct xio *x)
 {
 	uint64_t off = x->off;
 
-	/* Once more from the start: back to where memory began. */
+	/* A second attempt begins at the start of the memory. */
 	if (x->tried)
 		x->mem -= x->len - x->left;
 	x->left = x->len;
@@ -279,7 +281,7 @@ sio(struct disk *d, struct ring *r, bool is_write, const uint64_t *ext, uint32_t
 		}
 		n = bytes - off < len ? bytes - off : len;
 		fd = disk_addr(d, ext_unit(ext[i]), &at);
-		/* Where a file has nothing it is as with a bad sector. */
+		/* A missing part of a file counts as a bad sector. */
 		if (!disk_has(d, ext_unit(ext[i]), (off + n + d->geo.unit_bytes - 1) / d->geo.unit_bytes))
 			return -EIO;
 		e = is_write ? sync_write(r, fd, mem, n, at + off) : sync_read(r, fd, mem, n, at + off);
