@@ -39,7 +39,7 @@ struct waiting {
 	char name[64];
 	struct operation op;
 	struct completion *comp;
-	bool is_done; /* carried out; the answer is on its way */
+	bool is_done; /* carried out, but not yet answered */
 	int result;
 };
 
@@ -67,7 +67,7 @@ one_in(uint32_t n)
 	return yes;
 }
 
-/* ---- of the test ---- */
+/* ---- functions for tests ---- */
 
 void
 fake_rados_tune(const struct fake_rados_tuning *t)
@@ -211,7 +211,7 @@ fake_rados_step(void)
 		return false;
 	for (unsigned n = (unsigned)(rnd() % queue_nr); n; n--)
 		w = w->next;
-	/* The first one of an object can always go. */
+	/* The first operation of each object has no earlier one. */
 	while (has_earlier(w))
 		w = queue;
 	if (!w->is_done) {
@@ -231,7 +231,7 @@ fake_rados_kill(unsigned owner)
 
 		if (w->io->connection->owner != owner)
 			continue;
-		/* What follows a lost operation on the same object was not carried out either. */
+		/* Operations on one object keep their order, so those after a lost one are lost too. */
 		for (struct waiting *e = queue; e != w && !is_lost; e = e->next)
 			is_lost = e->result == -ESHUTDOWN && e->io->pool == w->io->pool &&
 				  strcmp(e->name, w->name) == 0;
@@ -711,7 +711,7 @@ rados_getxattrs_end(rados_xattrs_iter_t iter)
 	iter_end(iter);
 }
 
-/* ---- operations that are carried out at once ---- */
+/* ---- synchronous operations ---- */
 
 int
 rados_write_op_operate(rados_write_op_t write_op, rados_ioctx_t io, const char *oid, time_t *mtime, int flags)
@@ -827,7 +827,7 @@ rados_aio_get_return_value(rados_completion_t c)
 	return ((struct completion *)c)->result;
 }
 
-/* Takes over the steps of op. */
+/* Starts an asynchronous operation, or carries it out if it has no callback. Takes over the steps of op. */
 static void
 begin(struct ioctx *io, struct completion *c, const char *name, struct operation *op)
 {

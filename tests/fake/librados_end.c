@@ -8,19 +8,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The gateways of the store, of which the history selects one. */
+/* The gateways of the store. The history selects one for each operation. */
 #define GATEWAYS 2
 static struct gateway_of_end {
 	struct store *store;
 	struct store_port *port;
-	unsigned owner; /* of its connections */
+	unsigned owner; /* of its connections, for fake_rados_kill() */
 } gateways[GATEWAYS];
 static unsigned at, owner, turns;
 
 static void
 turn(struct diff_end *e)
 {
-	/* An operation may wait for a helper, and ask the cluster meanwhile: whether a gateway is dead, say. */
+	/* An operation may send requests for as long as it waits for a helper, e.g. until a gateway is
+	 * declared dead. */
 	if (!fake_rados_turn(&e->mb) || ++turns % 64 == 0)
 		fake_rados_turn_helpers();
 	for (int i = 0; i < GATEWAYS; i++) {
@@ -55,7 +56,7 @@ stop(struct diff_end *e)
 	select_one(e, 0);
 }
 
-/* A gateway is dead when its row stands still between two looks of another one. */
+/* Returns the configuration. A gateway is declared dead if its row did not change between two reads. */
 static struct store_conf
 diff_conf(void)
 {

@@ -36,7 +36,7 @@ periodic_start(struct periodic *h, const char *name, uint64_t every_ns, void (*f
 	check(fn && every_ns > 0 && helper_nr < HELPERS_MAX);
 	*h = (struct periodic){ .every_ns = every_ns, .turn = fn, .cookie = cookie, .is_running = true };
 	helpers[helper_nr++] = h;
-	/* The table of gateways is read, so that its row has a rank. */
+	/* The first turn reads the table of gateways, so that the own row has a rank. */
 	if (is_beat(h))
 		turn(h);
 	return 0;
@@ -73,7 +73,8 @@ fake_helpers_check(void)
 void
 fake_rados_turn_helpers(void)
 {
-	/* A gateway that looks at the others twice while another one does not write its row takes that one for dead. */
+	/* The heartbeats are first: a gateway whose row did not change between two reads by another one is
+	 * declared dead. */
 	for (int beats = 1; beats >= 0; beats--) {
 		for (unsigned i = 0; i < helper_nr; i++) {
 			if (is_beat(helpers[i]) == beats)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inside the cluster in memory: see librados.h. */
+/* Internals of the cluster in memory (librados.h). */
 #ifndef TESTS_FAKE_LIBRADOS_INT_H
 #define TESTS_FAKE_LIBRADOS_INT_H
 
@@ -57,7 +57,7 @@ enum step_kind {
 	STEP_STAT,
 };
 
-/* A copy of pairs that a reader goes through. */
+/* A copy of pairs, through which a reader iterates. */
 struct iter {
 	struct pairs pairs;
 	uint32_t at;
@@ -68,7 +68,7 @@ struct step {
 	bool exclusive;
 	struct pairs pairs; /* copies of the keys and values */
 	uint64_t off, max;
-	char *buf; /* results are stored from here on */
+	char *buf; /* where results are stored */
 	size_t cap, *ret_len;
 	struct iter *iter;
 	unsigned char *ret_more;
@@ -96,7 +96,7 @@ char *fake_copy(const char *bytes, size_t len);
 
 /* ---- librados_helper.c ---- */
 
-/* Forgets all helpers; none is running. */
+/* Checks that no helper runs. */
 void fake_helpers_check(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The steps of src/rados/io/fault.h, in a module of the tests' own.  A file of the step's name in the directory
- * GANTRY_FAULTS asks for one process that reaches it to be killed there, at once; name.stop asks for it to be
- * stopped.  The file goes with it, so that the test knows who was there, and the next process passes.
+ * The implementation of src/rados/io/fault.h for tests. In the directory GANTRY_FAULTS, a file with the name
+ * of a step kills the next process that reaches the step; a file NAME.stop stops that process. The process
+ * removes the file first: the test sees that the step was reached, and later processes pass it.
  */
 #include "rados/io/fault.h"
 

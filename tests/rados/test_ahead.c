@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Bytes that are read beside the look at their record (rados/use/ahead.c): two gateways in this process, `a` and `b`, and the answers
- * of librados' reads of data held back where a test wants them late.  CEPH_CONF names the cluster.
+ * Parallel reads (rados/use/ahead.c), with two gateways in this process, `a` and `b`. A test can delay the
+ * answers of librados to reads of data objects. CEPH_CONF names the cluster.
  */
 #include "base/clock.h"
 #include "rados/rados.h"
@@ -25,13 +25,13 @@
 static struct gateway_of {
 	struct loop l;
 	struct store *st;
-	uint64_t right, dropped; /* reads, as expect_reads() has seen them */
+	uint64_t right, dropped; /* values of the counters at the last expect_reads() */
 } a, b;
 static struct bufpool bufs, many;
-static struct buf *buf, *run; /* of `bufs`; of `many` */
+static struct buf *buf, *run; /* from `bufs`; from `many` */
 static char ns[32];
 
-/* ---- answers held back ---- */
+/* ---- delayed answers ---- */
 
 struct late {
 	struct late *next;
@@ -51,7 +51,7 @@ on_answer(rados_completion_t comp, void *cookie)
 	const struct call *c = l->cookie;
 
 	pthread_mutex_lock(&late_lock);
-	/* All that have a callback are of struct call. */
+	/* The cookie of each call with a callback is a struct call. */
 	if (is_holding && c->pool == POOL_DATA && c->io == DISK_READ) {
 		l->comp = comp;
 		l->next = late;
@@ -66,7 +66,7 @@ on_answer(rados_completion_t comp, void *cookie)
 	free(l);
 }
 
-/* In the place of librados' own. */
+/* Replaces the function of librados, so that on_answer() can delay answers. */
 int
 rados_aio_create_completion2(void *cookie, rados_callback_t back, rados_completion_t *ret_comp)
 {
@@ -77,7 +77,7 @@ rados_aio_create_completion2(void *cookie, rados_callback_t back, rados_completi
 		real = (int (*)(void *, rados_callback_t, rados_completion_t *))dlsym(
 			RTLD_NEXT, "rados_aio_create_completion2");
 	assert_non_null(real);
-	/* A helper thread that waits for what it has begun. */
+	/* a synchronous call of a helper thread */
 	if (!back)
 		return real(cookie, back, ret_comp);
 	l = malloc(sizeof *l);
@@ -128,7 +128,7 @@ wait_for_late(int nr)
 	}
 }
 
-/* ---- buffers to spare ---- */
+/* ---- spare buffers ---- */
 
 static int spares_out, spares_max;
 static bool no_runs;
@@ -255,7 +255,8 @@ number(const struct gateway_of *g, const char *name)
 	return store_unit_number(&info, name);
 }
 
-/* How many reads beside a look brought what it named, and were dropped, since the last time. */
+/* Asserts the numbers of parallel reads since the last call: of those whose bytes the look-up confirmed,
+ * and of those that were dropped. */
 static void
 expect_reads_at(struct gateway_of *g, unsigned right, unsigned dropped, int line)
 {
@@ -273,7 +274,8 @@ expect_reads_at(struct gateway_of *g, unsigned right, unsigned dropped, int line
 
 /* ---- tests ---- */
 
-/* Who has put it, or looked at it for a GET, reads beside the look; a HEAD does not, nor what is not of one granule. */
+/* A gateway that has put the object, or opened it for a GET, has parallel reads. A HEAD has none, nor has
+ * an object that is inline or larger than a granule. */
 static void
 test_unchanged(void **state)
 {
@@ -298,13 +300,13 @@ test_unchanged(void **state)
 	put(&a, "same", STORE_INLINE_MAX, 5);
 	get(&a, "same", STORE_INLINE_MAX, 5);
 	expect_reads(&a, 0, 0);
-	/* Another gateway has none of that. */
+	/* Gateway b remembers the data object that was replaced. */
 	get(&b, "same", STORE_INLINE_MAX, 5);
 	expect_reads(&b, 0, 1);
 	assert_int_equal(delete (&a, "same"), 1);
 }
 
-/* Another gateway replaces it, or removes it: what is read is what the look finds. */
+/* Another gateway replaces or removes the object: the client gets what the look-up finds. */
 static void
 test_changed(void **state)
 {
@@ -317,7 +319,8 @@ test_changed(void **state)
 		put(&b, "other", SIZE, i);
 		get(&a, "other", SIZE, i);
 		expect_reads(&a, 0, 1);
-		/* It may change again at once, so nothing is read beside the next look. */
+		/* After a dropped read the next look-up has no parallel read, because the object may
+		 * change again. */
 		put(&b, "other", SIZE, (unsigned char)(i + 1));
 	}
 	get(&a, "other", SIZE, 7);
@@ -329,7 +332,7 @@ test_changed(void **state)
 	expect_reads(&a, 0, 1);
 }
 
-/* It is replaced while it is open: what was read beside the look stays what was opened. */
+/* The object is replaced while it is open: the reader gets the bytes that it opened. */
 static void
 test_open_stays(void **state)
 {
@@ -347,7 +350,8 @@ test_open_stays(void **state)
 	assert_int_equal(delete (&a, "stays"), 1);
 }
 
-/* A read begins before the bytes are there, and gets them; or is cancelled, and nothing comes into its buffer. */
+/* The client reads before the bytes arrive, and gets them, or cancels the read, whose buffer is then not
+ * written. */
 static void
 test_late(void **state)
 {
@@ -360,7 +364,7 @@ test_late(void **state)
 		assert_int_equal(open_one(&a, "late", &obj), 0);
 		memset(buf->mem, 0xee, SIZE);
 		assert_int_equal(store_read(a.l.port, &obj, &rd, buf, 0, SIZE), 0);
-		/* Cancelled on its way, or when it is there and not taken. */
+		/* cancelled before the answer (i = 3: after the answer, which is delayed) */
 		if (i % 2) {
 			if (i == 3)
 				wait_for_late(1);
@@ -378,7 +382,7 @@ test_late(void **state)
 		expect_bytes(SIZE, 9);
 		store_close(a.l.port, &obj);
 	}
-	/* What is cancelled stays so. */
+	/* A cancelled read never completes, and its buffer is not written. */
 	hold();
 	assert_int_equal(open_one(&a, "late", &obj), 0);
 	memset(buf->mem, 0xee, SIZE);
@@ -394,7 +398,8 @@ test_late(void **state)
 	expect_reads(&a, 7, 0);
 }
 
-/* Closed before the bytes are there, more often than there are buffers; then as many open as there are, and one more. */
+/* Objects are closed before their bytes arrive, more often than the port has buffers. Then one object more
+ * is open than the port has buffers. */
 static void
 test_buffers(void **state)
 {
@@ -408,7 +413,7 @@ test_buffers(void **state)
 			wait_for_late(1);
 		store_close(a.l.port, &obj[0]);
 		let_go();
-		/* So long until it is back. */
+		/* The buffer is in use until the answer arrives. */
 		while (rport(a.l.port)->inflight)
 			loop_turn(&a.l);
 	}
@@ -425,7 +430,7 @@ test_buffers(void **state)
 	expect_reads(&a, 1, 0);
 }
 
-/* Every byte of every data object is another one: what was read beside the look is read again, and refused. */
+/* One byte of each data object is changed: the bytes of the parallel read are read again, and refused. */
 static void
 test_damaged(void **state)
 {
@@ -442,7 +447,7 @@ test_damaged(void **state)
 	assert_int_equal(rados_nobjects_list_open(io, &ls), 0);
 	while (rados_nobjects_list_next(ls, &name, NULL, NULL) == 0) {
 		if (rados_read(io, name, &byte, 1, 77) != 1)
-			continue; /* being removed, or none of an object */
+			continue; /* removed meanwhile, or too short */
 		byte ^= 1;
 		assert_int_equal(rados_write(io, name, &byte, 1, 77), 0);
 		nr++;
@@ -452,7 +457,7 @@ test_damaged(void **state)
 	for (int i = 0; i < 2; i++) {
 		uint64_t errors = number(&a, "crc_errors");
 
-		/* Whether it is there already or not. */
+		/* The client reads after (i = 0) or before the bytes arrive. */
 		if (i)
 			hold();
 		assert_int_equal(open_one(&a, "bad", &obj), 0);
@@ -473,7 +478,7 @@ test_damaged(void **state)
 	expect_reads(&a, 2, 0);
 }
 
-/* ---- objects of more than a granule ---- */
+/* ---- objects larger than a granule ---- */
 
 static unsigned char
 byte_at(uint64_t off, unsigned char with)
@@ -506,7 +511,8 @@ put_large(struct gateway_of *g, const char *key, uint64_t size, unsigned char wi
 	store_put_abort(g->l.port, &p);
 }
 
-/* Reads at off, as xfer/ does, into *into, which an exchange makes another one.  Returns how many of the bytes wanted there are. */
+/* Reads at off into *into, like src/xfer. Sets *into to the buffer that has the bytes, which may be
+ * another one (*ret_exchanged). Returns the number of wanted bytes that were read. */
 static uint32_t
 read_at(struct gateway_of *g, struct store_obj *obj, uint64_t off, uint64_t want, struct buf **into,
 	unsigned char with, bool *ret_exchanged)
@@ -534,7 +540,7 @@ settle(struct gateway_of *g)
 	assert_int_equal(spares_out, 0);
 }
 
-/* Reads want bytes from off on.  Returns whether the first read was an exchange; no other is. */
+/* Reads `want` bytes at off. Returns whether the first read exchanged its buffer; no later read may. */
 static bool
 get_large(struct gateway_of *g, const char *key, uint64_t off, uint64_t want, struct buf **into,
 	  unsigned char with)
@@ -555,7 +561,7 @@ get_large(struct gateway_of *g, const char *key, uint64_t off, uint64_t want, st
 	return first;
 }
 
-/* Whole objects: with CRCs in their record and with trailers, of one data object and of several. */
+/* Whole objects: with CRCs in the record and in trailers, with one data object and with several. */
 static void
 test_large(void **state)
 {
@@ -574,16 +580,16 @@ test_large(void **state)
 		for (int n = 0; n < 3; n++)
 			assert_true(get_large(&a, "large", 0, sizes[i], into, with));
 		expect_reads(&a, 3, 0);
-		/* No runs, for who reads into single ones as well. */
+		/* A reader into a single buffer needs no run. */
 		no_runs = true;
 		assert_true(get_large(&a, "large", 0, sizes[i], &large, with));
 		no_runs = false;
 		expect_reads(&a, 1, 0);
-		/* Nothing to spare, or nobody who lends. */
+		/* Without spare buffers there is no parallel read. */
 		spares_max = 0;
 		assert_false(get_large(&a, "large", 0, sizes[i], into, with));
 		spares_max = 64;
-		/* Another gateway has to see it first. */
+		/* Gateway b has no lender of spare buffers. */
 		assert_false(get_large(&b, "large", 0, sizes[i], into, with));
 		assert_false(get_large(&b, "large", 0, sizes[i], into, with));
 		expect_reads(&a, 0, 0);
@@ -593,7 +599,8 @@ test_large(void **state)
 	bufpool_put(&many, large);
 }
 
-/* A part of one: its beginning is read beside the look as far as it is wanted, one granule into memory of the port's own. */
+/* Ranges: the bytes from the beginning of the object to the end of the range are read in parallel. Up to
+ * one granule is read into memory of the port. */
 static void
 test_ranges(void **state)
 {
@@ -605,7 +612,7 @@ test_ranges(void **state)
 	assert_true(get_large(&a, "range", 0, 3 * STORE_PIECE + 1, &run, 5));
 	assert_true(get_large(&a, "range", 17, 3 * STORE_PIECE + 1, &run, 5));
 	expect_reads(&a, 2, 0);
-	/* Over HTTP it is read by granules. */
+	/* The first read is of one granule, as over HTTP. */
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(open_want(&a, "range", STORE_GRANULE, &obj), 0);
 		assert_int_equal(read_at(&a, &obj, 0, STORE_GRANULE, &run, 5, &exchanged), STORE_GRANULE);
@@ -617,12 +624,12 @@ test_ranges(void **state)
 		settle(&a);
 	}
 	expect_reads(&a, 2, 0);
-	/* Its end, which may be all of it. */
+	/* A suffix range, which may be the whole object, has no parallel read. */
 	assert_int_equal(open_want(&a, "range", 0, &obj), 0);
 	assert_int_equal(read_at(&a, &obj, size - 5, 5, &run, 5, &exchanged), 5);
 	store_close(a.l.port, &obj);
 	expect_reads(&a, 0, 0);
-	/* Others are read than were foreseen; into a buffer of another class; and none. */
+	/* The client reads other bytes than the parallel read; into a buffer of another class; nothing. */
 	for (int i = 0; i < 3; i++) {
 		struct buf *into = i == 1 ? buf : run;
 
@@ -643,7 +650,7 @@ test_ranges(void **state)
 	assert_int_equal(delete (&a, "range"), 1);
 }
 
-/* Another gateway replaces it or removes it; and it is replaced while it is open. */
+/* Another gateway replaces the object before and after it is opened, and then removes it. */
 static void
 test_large_changed(void **state)
 {
@@ -669,7 +676,8 @@ test_large_changed(void **state)
 	settle(&a);
 }
 
-/* It comes late: waited for, cancelled, closed; and nothing comes into a buffer that is another's by then. */
+/* The bytes arrive after the client has read, cancelled its read, or closed the object. The buffer of a
+ * cancelled read is not written. */
 static void
 test_large_late(void **state)
 {
@@ -714,7 +722,7 @@ test_large_late(void **state)
 	assert_int_equal(delete (&a, "late"), 1);
 }
 
-/* More of them at once than a port may have. */
+/* More parallel reads at once than a port may have. */
 static void
 test_large_many(void **state)
 {
@@ -739,7 +747,7 @@ test_large_many(void **state)
 	assert_int_equal(delete (&a, "many"), 1);
 }
 
-/* One byte in each data object is another one, in the data or in the trailer behind it. */
+/* One byte of each data object is changed, in the data or in the trailer after the data. */
 static void
 test_large_damaged(void **state)
 {
@@ -783,7 +791,7 @@ test_large_damaged(void **state)
 	}
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and stop ---- */
 
 static int
 start(struct gateway_of *g, const struct store_conf *conf)

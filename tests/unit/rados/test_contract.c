@@ -23,7 +23,7 @@ static unsigned idle;
 static void
 turn(struct contract *c)
 {
-	/* Helpers of the daemon have turns every two seconds. */
+	/* gantryd runs the helpers every two seconds. */
 	if (!fake_rados_turn(&l.mb) || ++idle % 256 == 0)
 		fake_rados_turn_helpers();
 	store_turn(c->port, TURN_QUIESCENT);

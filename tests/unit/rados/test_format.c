@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The version of the format of the pools, with a store on RADOS that knows a further field (tests/unit/rados/row.def): pools of the
- * version before it keep their records, `gantryd --upgrade` raises them while the gateway runs, and gateways of earlier and later
- * versions are refused. The cluster is in memory (tests/fake/librados.h).
+ * The format version of the pools, with a build whose records have one more field (tests/unit/rados/row.def):
+ * pools of the previous version keep their records, `gantryd --upgrade` raises the version while the gateway
+ * runs, and gateways of earlier and later versions are refused. The cluster is in memory
+ * (tests/fake/librados.h).
  */
 #define RECORD_DEF_MORE "tests/unit/rados/row.def"
 #include "rados/io/codec.h"
@@ -53,7 +54,7 @@ on_log(enum log_level level, const char *text)
 	snprintf(logged, sizeof logged, "%s", text);
 }
 
-/* ---- the cluster, past the store ---- */
+/* ---- direct access to the pools ---- */
 
 static rados_t cluster;
 
@@ -122,7 +123,8 @@ set_row(const char *object, const char *row, const void *val, size_t len)
 	close_pool(io);
 }
 
-/* Reads the record of the object, from the only shard, whose name it copies. */
+/* Decodes the record of object "k" in the only shard. Copies the name of the shard, and the bytes that the
+ * record points into. Returns the additional field. */
 static uint64_t
 find_record(char shard[64], struct record *ret_record, char copy[512])
 {
@@ -162,7 +164,7 @@ lock_of_object(void)
 	return find_record(shard, &r, copy);
 }
 
-/* Gives the object the further field, as a gateway does. */
+/* Sets the additional field of the object's record, as a gateway of the next version does. */
 static void
 lock_object(void)
 {
@@ -213,7 +215,7 @@ stop(void)
 	store_stop(store);
 }
 
-/* Makes a store of the version before, with an object. */
+/* Makes a store of a format version, with a bucket and an object. */
 static void
 make(uint32_t version)
 {

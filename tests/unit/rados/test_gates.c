@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The removal of a bucket that is not empty, while the generations of its shards are raised, as a gateway does that cleans up after a
- * dead one: at each step of the removal. Afterwards the bucket is as it was. The removal of an empty bucket with a limit, that
- * begins at each step of a PUT into the bucket. And a part that comes by one gateway at each step of the abort of its upload by
- * another one, which the first one has not met yet.
+ * Three races in the removal of buckets and uploads:
+ *
+ * - The generations of the shards are raised, as by the clean-up of a dead gateway, at each step of the
+ *   removal of a bucket that is not empty. The bucket stays as it was.
+ * - The removal of an empty bucket with a limit starts at each step of a PUT into the bucket.
+ * - One gateway uploads a part at each step of the abort of the upload by another gateway, whose number the
+ *   first gateway does not know yet.
  */
 #include "tests/fake/diff.h"
 #include "tests/fake/librados.h"
@@ -132,7 +135,7 @@ test_not_met(void **state)
 
 		does_all(ends, &create, &log);
 		does_all(ends, &begin, &log);
-		/* Its successor has a number that is new to the other one. */
+		/* The successor has a number that the other gateway does not know. */
 		ends[1]->select(ends[1], 1);
 		ends[1]->kill(ends[1]);
 		assert_int_equal(diff_two(ends, &log, two, step, false), 0);

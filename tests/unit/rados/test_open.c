@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of an open object with many parts, and the parts that it shows. */
+/* The memory of an open object with many parts, and the parts that it returns. */
 #include "tests/fake/diff.h"
 #include "tests/fake/librados.h"
 
@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #define PARTS 1000u
-/* Memory per part in bytes: the encoded part, and its place. */
+/* memory per part in bytes: the encoded part, and its entry in the table */
 #define PART_MAX (64 + 1 + 32)
 #define OBJECT_MAX (16u << 10)
 
@@ -79,7 +79,7 @@ test_memory(void **state)
 	assert_int_equal(wait_for(e, &c.op, store_upload_complete(e->port, &k, u.id, &c)), 0);
 	before = mallinfo2().uordblks + mallinfo2().hblkhd;
 	assert_int_equal(wait_for(e, &obj.op, store_open(e->port, &k, &obj)), 0);
-	/* A sanitizer has memory of its own, of which nothing is known. */
+	/* Under a sanitizer, mallinfo2() counts no memory. */
 	grown = mallinfo2().uordblks + mallinfo2().hblkhd - before;
 	if (grown > PARTS * PART_MAX + OBJECT_MAX)
 		fail_msg("an open object with %u parts takes %zu bytes", PARTS, grown);

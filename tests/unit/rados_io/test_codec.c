@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What lies in the index on RADOS: what is encoded decodes to itself, and one changed byte is noticed. */
+/* The encodings of the index on RADOS: each value decodes to itself, and a changed byte is detected. */
 #include "rados/io/codec.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@ static const struct rid some_id = { 7, 0x123456789abc }, other_id = { 9, 3 };
 static const uint8_t upload_id[STORE_UPLOAD_ID_BYTES] = { 0x01, 0xff, 0x10, 4,  5,  6,  7,  8,
 							  9,    10,   11,   12, 13, 14, 15, 16 };
 
-/* Claim TM76: what a gateway has put on the blocklist is single connections of clients. */
+/* Claim TM76: an address on the blocklist is that of one client connection. */
 static void
 test_addresses(void **state)
 {
@@ -29,7 +29,7 @@ test_addresses(void **state)
 					   "10.0.0.1",
 					   "10.0.0.1:0",
 					   "10.0.0.1:0/",
-					   "10.0.0.1:0/0", /* all connections of that host */
+					   "10.0.0.1:0/0", /* all clients of the host */
 					   "10.0.0.1:0/00",
 					   "10.0.0.1:6800/1", /* a daemon of the cluster */
 					   "10.0.0.1:00/1",
@@ -81,7 +81,7 @@ order(const char *a, size_t a_len, const char *b, size_t b_len)
 	return c ? c : (a_len > b_len) - (a_len < b_len);
 }
 
-/* Uploads sort as their keys do, then by id, whatever bytes a key has; and a key has no NUL. */
+/* Upload keys sort by object key, then by id, for any bytes of the object key, and contain no NUL. */
 static void
 test_upload_keys(void **state)
 {
@@ -191,7 +191,7 @@ expect_record(const struct record *r)
 		assert_memory_equal(got.inline_data, r->inline_data, r->size_bytes);
 	if (r->crc_nr)
 		assert_memory_equal(got.crcs, r->crcs, r->crc_nr * 8);
-	/* Every byte is covered, and none may be missing. */
+	/* The CRC covers each byte, and a shorter record is refused. */
 	for (size_t i = 0; i < len; i++) {
 		buf[i] ^= 0x20;
 		assert_int_equal(record_decode(buf, len, &got), -EBADMSG);
@@ -284,10 +284,10 @@ test_parts(void **state)
 	assert_memory_equal(out[1].inline_data, "xyz", 3);
 	assert_true(rid_same(out[0].data, some_id));
 	assert_int_equal(out[0].number, 1);
-	/* A list that ends between two parts is a shorter one. */
+	/* A list that is cut between two parts is a valid list. */
 	for (size_t i = 0; i < len; i++)
 		assert_int_equal(parts_of(buf, i, out), i == 0 ? 0 : i == first ? 1 : -EBADMSG);
-	/* In order, each number once. */
+	/* Part numbers have to ascend. */
 	len = part_encode(buf, &in[1]);
 	len += part_encode(buf + len, &in[0]);
 	assert_int_equal(parts_of(buf, len, out), -EBADMSG);
@@ -365,7 +365,7 @@ test_rows(void **state)
 	assert_int_equal(garbage_data(&garbage, 0).size_bytes, 10);
 }
 
-/* A trailer is of one data object of one length. */
+/* A trailer is valid for one data object and one length only. */
 static void
 test_trailers(void **state)
 {
