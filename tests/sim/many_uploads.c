@@ -41,7 +41,7 @@ cell_begin(struct cell *c)
 	*c = (struct cell){ .nr = 1, .pending = UNKNOWN_ID, .other = UNKNOWN_ID };
 }
 
-/* Disks that may have removed a bucket when the process died, which no other had done then. */
+/* Disks that may have been the first to remove a bucket before the process died. */
 static unsigned may_have_removed[BUCKETS];
 
 void
@@ -556,10 +556,10 @@ uploads_start(unsigned deciding, bool one_is_behind, bool serves)
 {
 	struct upload *u;
 
+	/* The head removes first, and any of the others after it. */
 	for (int i = 0; (u = nth(i)); i++) {
-		if (u->is_used && !is_over(u) &&
-		    may_have_removed[u->b] & ~deciding &
-			    (many_has_two(u->b) || one_is_behind ? ~0u : 1u << many_home(u->b, u->k))) {
+		if (u->is_used && !is_over(u) && may_have_removed[u->b] & ~deciding &&
+		    (many_has_two(u->b) || one_is_behind || ~deciding & 1u << many_home(u->b, u->k))) {
 			u->may_end = true;
 			u->ended = ++many_events;
 			cell_may_too(&u->there, 0);
