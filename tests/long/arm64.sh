@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.." || exit 2
 NAME=arm64
 . tests/vm/chroot.sh
 modules='base auth conf dialect s3doc stats token ring rdma'
-to=$PWD/build/arm64
+to=build/arm64
 scripts/deps arm64 || exit 1
 
 # The packages' files, unpacked and not installed; anew once a month.
