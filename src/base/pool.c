@@ -5,33 +5,43 @@
 #include "base/check.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
-
-#define PAGE_BYTES 4096u
+#include <sys/mman.h>
 
 struct pool_free {
 	struct pool_free *next;
 };
+
+static size_t
+pool_bytes(const struct pool *p)
+{
+	/* mmap() refuses a length of 0. */
+	return p->nr ? (size_t)p->nr * p->bytes : 1;
+}
 
 int
 pool_init(struct pool *p, size_t bytes, int nr)
 {
 	size_t whole = (bytes + _Alignof(max_align_t) - 1) / _Alignof(max_align_t) * _Alignof(max_align_t);
 
-	size_t align = whole % PAGE_BYTES == 0 ? PAGE_BYTES : _Alignof(max_align_t);
-
-	/* Zeroed by the kernel when a page is first used, not here. */
-	*p = (struct pool){ .room = calloc(1, (size_t)nr * whole + align), .bytes = whole, .nr = nr };
-	p->mem = (unsigned char *)(((uintptr_t)p->room + align - 1) & ~(uintptr_t)(align - 1));
-	return p->room ? 0 : -ENOMEM;
+	check(nr >= 0 && (nr == 0 || whole <= SIZE_MAX / (size_t)nr));
+	*p = (struct pool){ .bytes = whole, .nr = nr };
+	/* calloc() clears, and so touches, memory that was freed before; mmap() does not. */
+	p->mem = mmap(NULL, pool_bytes(p), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (p->mem != MAP_FAILED)
+		return 0;
+	*p = (struct pool){ 0 };
+	return -ENOMEM;
 }
 
 void
 pool_fini(struct pool *p)
 {
 	check(p->used == 0);
-	free(p->room);
+	if (p->mem)
+		munmap(p->mem, pool_bytes(p));
 	*p = (struct pool){ 0 };
 }
 

@@ -11,12 +11,11 @@
 struct pool_free;
 
 struct pool {
-	unsigned char *mem;
-	void *room;   /* memory of the blocks, and some bytes before mem */
-	size_t bytes; /* size of a block in bytes */
-	int nr;       /* number of blocks */
-	int begun;    /* number of blocks that were ever taken: the first `begun` blocks of mem */
-	int used;     /* number of blocks that are taken now */
+	unsigned char *mem; /* begins at a page */
+	size_t bytes;       /* size of a block in bytes */
+	int nr;             /* number of blocks */
+	int begun;          /* number of blocks that were ever taken: the first `begun` blocks of mem */
+	int used;           /* number of blocks that are taken now */
 	/* list of free blocks that were taken before; the block that was returned last is first */
 	struct pool_free *free;
 };
