@@ -324,7 +324,7 @@ disk_super_work(struct disk *d, struct ring *r)
 
 /* ---- reading and writing again while the disk serves ---- */
 
-/* Returns the generation of a copy: the newer one has that in memory, the other one the one before. */
+/* Returns the generation of a copy: the newer copy has the generation in memory, the other copy the previous one. */
 static uint64_t
 gen_of(const struct disk *d, int copy)
 {

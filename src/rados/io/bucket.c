@@ -38,7 +38,7 @@ struct bucket_op {
 	void (*step)(struct gate *g);           /* begins the step of one shard */
 	void (*all_over)(struct bucket_op *bo); /* runs after the steps of all shards */
 	uint32_t next, left;
-	int result;    /* of the steps: the first error */
+	int result;    /* first error of the steps */
 	int said;      /* result of the operation, kept while its steps are undone */
 	bool is_found; /* a shard has an object */
 	bool opens;    /* removal: the shards are opened again */

@@ -61,7 +61,7 @@ on_msg(struct msg *m)
 		c->result = -ENODEV;
 	check(p->inflight > 0);
 	p->inflight--;
-	/* The next operations have the same owner. */
+	/* Operations that back() starts have the same owner. */
 	p->base.asker = c->asker;
 	c->back(c);
 	p->base.asker = NULL;

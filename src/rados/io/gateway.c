@@ -74,8 +74,8 @@ gateway_id_over(struct rstore *st, struct rid id)
 /* ---- epochs ---- */
 
 /*
- * The epoch advances only when every row has reached it, and a row has the oldest pinned epoch. So at most
- * two epochs are pinned at a time, and they differ in their lowest bit.
+ * A gateway's row has the oldest epoch that the gateway pins, and the epoch advances only after every row has
+ * reached it. So at most two epochs are pinned at a time, and they differ in their lowest bit.
  */
 uint64_t
 gateway_pin(struct rstore *st)
@@ -484,7 +484,7 @@ gateway_stop(struct rstore *st)
 	periodic_stop(&st->usage);
 	periodic_stop(&gw->cleaner);
 	periodic_stop(&gw->watcher);
-	/* The row is written until no other thread waits for the cluster. */
+	/* Last, so that the row is written while the other threads still wait for the cluster. */
 	periodic_stop(&gw->beat);
 	if (gw->is_entered)
 		leave(st);

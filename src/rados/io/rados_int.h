@@ -571,8 +571,8 @@ void recall_note(const struct txn *t);
  * a pause. */
 void recall_looked(const struct txn *t);
 void recall_wrong(const struct txn *t);
-/* Caches the data objects of a record; NULL: the object does not exist. is_doubtful: an parallel read was
- * of other data objects, so the next look-up has no parallel read. */
+/* Caches the data objects of a record; NULL: the object does not exist. is_doubtful: a parallel read had
+ * other data objects, so the next look-up has no parallel read. */
 void recall_seen(struct recall_table *r, const struct rbucket *rb, const struct txn_key *k,
 		 const struct record *rec, bool is_doubtful);
 /* Returns the cached data objects of a record. False: none are cached, or they are doubtful. */

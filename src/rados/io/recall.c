@@ -127,7 +127,8 @@ recall(struct txn *t)
 	int found = 1;
 
 	check(t->shard && rb && t->key_nr > 0);
-	/* Only at a generation after which this gateway was seen not to be dead (rule 5). */
+	/* A cached record is used only at a generation after which this gateway has read its own row, and
+	 * so was not declared dead (rule 5). */
 	t->generation = atomic_load(&t->shard->known);
 	if (!t->generation || clock_ns() < atomic_load(&rb->recall_after_ns))
 		return false;

@@ -554,8 +554,8 @@ look(struct txn *t)
 	}
 	check(t->shard && t->key_nr > 0 && t->is_pinned);
 	t->look.rv = t->xattrs_rv = 0;
-	/* No object disappears while its bucket is being removed. The generation is omitted, because
-	 * reading it costs more than reading a value. */
+	/* A look-up that will probably find a value omits the generation, whose read costs more than that
+	 * of the value. A value proves that the bucket exists: a bucket with an object is never removed. */
 	t->is_brief = t->is_read && atomic_load_explicit(&t->rb->finds, memory_order_relaxed) == FINDS;
 	if (!t->is_brief)
 		rados_read_op_getxattrs(op, &t->xattrs, &t->xattrs_rv);
@@ -1007,9 +1007,10 @@ on_alive(struct call *c)
 }
 
 /*
- * Ends a batch after the comparison failed, when this gateway's row shows whether the operation had been made
- * before. Read errors are retried, also after the end of the requests. If the row cannot be judged, the
- * changes end as if this gateway had been declared dead: their data stays, for the gateway that cleans up.
+ * Ends a batch whose comparison failed, after a read of this gateway's row: its number shows whether an
+ * earlier execution of the operation has won. A read that times out is repeated, also after the requests have
+ * ended. If the row is damaged or cannot be read, the changes end as if this gateway had been declared dead:
+ * the gateway that cleans up decides on their data.
  */
 static void
 on_fate(struct call *c)
@@ -1034,8 +1035,8 @@ on_fate(struct call *c)
 		settle(b, e);
 		break;
 	case -ENODATA:
-		/* Other gateways have added the row to row 0, because this gateway is dead; or a repair
-		 * has removed a damaged row. */
+		/* The row is missing. Other gateways have added it to row 0, because this gateway is dead;
+		 * or a repair has removed a damaged row. */
 		read_row(b, OBJECT_STORE, gateway_key('i', c->port->st->gw.instance).text, on_alive);
 		break;
 	case -ETIMEDOUT:

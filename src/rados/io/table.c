@@ -62,8 +62,8 @@ find_bucket(const struct table_view *tv, struct model_record *ret_record)
 	if (row.state == BUCKET_ENDING ? tv->act != MODEL_SET_BUCKET_ATTRS
 				       : row.state == BUCKET_MAKING && tv->act == MODEL_MAKE_BUCKET)
 		return -EAGAIN;
-	/* The attributes end with their bucket, so 0 can stand for its version, which must be lower than
-	 * theirs. */
+	/* The attributes are removed together with their bucket, so they never belong to an earlier bucket
+	 * of that name: any version lower than theirs will do. */
 	*ret_record = (struct model_record){ .copies = 1 };
 	return row.state != BUCKET_MAKING;
 }
@@ -186,7 +186,7 @@ decide_set(struct txn *t)
 	bool changes = table_decide(t, &op, false, &a);
 	void *value;
 
-	/* The transaction may be decided again. */
+	/* decide() may run again: the plan of the last run ends. */
 	quota_plan_end(book, 0, t->bucket, t->bucket_len, &so->plan);
 	if (t->result == 0 && !so->is_quota)
 		t->result =

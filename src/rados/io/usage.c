@@ -24,11 +24,11 @@
 #include <time.h>
 
 #define READ_NS (5 * NS_PER_S)   /* with the duration of a reading, changes are counted after at most 10 s */
-#define ANSWER_NS (2 * NS_PER_S) /* time for the answer of a shard that is up */
+#define ANSWER_NS (2 * NS_PER_S) /* limit for the answers of shards; a shard that is down does not answer */
 #define DOCS_TURNS 120u          /* the documents of buckets are read once in this many turns: 10 minutes */
 #define READS_AT_ONCE 64
 #define IDLE_READS 1024u /* shards of buckets without limits that are read in a turn */
-/* shards of buckets without limits that are cached for these readings: some 20 MB */
+/* maximum number of shards of buckets without limits that are cached, some 20 MB */
 #define IDLE_SHARDS (64u << 10)
 
 /* ---- the quota ledger ---- */

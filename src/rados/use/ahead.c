@@ -66,7 +66,7 @@ take_large(struct rport *p, uint32_t len)
 	if (!a)
 		return NULL;
 	a->buf = len > BUF_RUN_BYTES / 2 ? s->take(s, BUF_RUN) : NULL;
-	/* A request also has such a buffer if no run is free. */
+	/* A request, too, reads into such a buffer if no run is free. */
 	if (!a->buf)
 		a->buf = s->take(s, BUF_LARGE);
 	if (!a->buf) {

@@ -2,10 +2,10 @@
 /*
  * The ends of uploads: completions and aborts.
  *
- * The gateway that completes or aborts an upload closes the upload first: the row of the upload names the
- * act. Parts are refused from then on, so the list of parts that is read next is final, however many pages it
- * has. Then one change removes all rows of the upload from the index. An upload whose closer has ended may be
- * closed by another gateway.
+ * The gateway that completes or aborts an upload closes the upload first: it sets its number and the id of
+ * this operation, the act, in the row of the upload. Parts are refused from then on, so the list of parts
+ * that is read next is final, however many pages it has. Then one change removes all rows of the upload from
+ * the index. An upload whose closer has ended may be closed by another gateway.
  */
 #include "rados/use/use_int.h"
 
@@ -50,7 +50,7 @@ close_end(struct close_op *co, int result)
 	txn_op_end(&co->txn, result);
 }
 
-/* Returns true if the upload is closed by this act. */
+/* Returns true if this operation has closed the upload. */
 static bool
 is_ours(const struct txn *t, const struct close_op *co, struct upload *ret_upload)
 {
@@ -356,7 +356,7 @@ decide_close(struct txn *t)
 	say = rows_decide(&rows, &op);
 	if (say != TXN_COMMIT)
 		return say;
-	/* The last change will change the usage. */
+	/* The usage changes only with the last change of the operation. */
 	t->delta = (struct quota_change){ 0 };
 	return upload_set(t, &rows.upload, co->act);
 }

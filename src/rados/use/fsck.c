@@ -235,7 +235,7 @@ on_entry(void *cookie, const char *key, size_t key_len, const char *val, size_t 
 	tell_damaged(c, key, key_len);
 	if (!c->repair)
 		return 0;
-	c->nr = named_nr; /* the names in the row have no owner any longer */
+	c->nr = named_nr; /* the removed row names nothing */
 	return remove_row(c, key, val, val_len);
 }
 

@@ -197,7 +197,7 @@ on_listed(struct scan *s, int e)
 	struct rport *p = s->call.port;
 	struct store_op *op = &l->ls->op;
 
-	/* Without the shard the bucket has been removed. */
+	/* The shard is missing because the bucket was removed. */
 	e = e == -ENOENT ? -ENXIO : e < 0 ? result_of(e) : (int)l->given;
 	free(l);
 	rop_end(p, op, e);
@@ -286,7 +286,7 @@ on_list_looked(struct txn *t)
 	if (e == 0)
 		e = merge_list(&of, ls);
 	if (e == 0) {
-		p->inflight--; /* merge_list() has counted its operation */
+		p->inflight--; /* merge_list() now counts the operation */
 		return;
 	}
 	if (e > 0) {

@@ -20,12 +20,12 @@ struct place {
 /* An open object. */
 struct robj {
 	struct rport *port;
-	struct open_op *opens; /* NULL: the object is open */
+	struct open_op *opens; /* the open in progress; NULL: the object is open */
 	struct bytes value;
 	struct map_read map;
 	struct record rec;
 	const uint8_t *list;  /* encoded parts, rec.parts_len bytes, in value or map */
-	struct place *places; /* of the parts, in the order of their numbers */
+	struct place *places; /* positions of the parts, in the order of part numbers */
 	uint64_t epoch;
 	uint32_t reads;
 	struct ahead *ahead; /* parallel read of the first bytes; NULL after the first read */
@@ -200,7 +200,7 @@ rstore_open_object(struct store_port *sp, const struct store_look *l, struct sto
 	oo->is_to_read = l->is_to_read;
 	oo->txn.is_read = true;
 	txn_op_start(&oo->txn, op, decide_open, on_open_over);
-	/* The transaction ends after this function. */
+	/* The read begins before the transaction can end, which takes a turn of the event loop. */
 	if (l->is_to_read)
 		oo->o->ahead = ahead_begin(&oo->txn, l->want);
 	return 0;
@@ -312,7 +312,7 @@ on_read(struct call *c)
 	struct rread *r = rc->r;
 	struct rport *p = c->port;
 	struct store_read *rd = r->rd;
-	/* The buffer of a cancelled read may be used by others. */
+	/* After a cancellation the buffer may have other bytes. */
 	int e = rd ? data_read_check(&rc->dr, r->crcs) : c->result, result;
 
 	if (rd && e == -EBADMSG)

@@ -16,7 +16,7 @@ struct rows {
 	struct model_view view;
 	/* set by the caller */
 	struct txn *txn;
-	const struct rid *act;    /* act that has closed the upload; NULL: none */
+	const struct rid *act;    /* id of the completion or abort that has closed the upload; NULL: none */
 	struct model_view *parts; /* COMPLETE: the view of the parts */
 	uint64_t upload_bytes;    /* COMPLETE, ABORT: usage of the parts, in bytes */
 	/* set by rows_decide() if the row exists; valid as long as the values of the transaction */
@@ -48,7 +48,7 @@ struct found_parts {
 	size_t cap;
 	uint64_t bytes; /* usage of the parts, in bytes */
 };
-/* A view of the parts alone; parts that were found are marked as used. */
+/* A view for the object model that has only the parts. Queries mark the parts that they find as used. */
 struct found_view {
 	struct model_view view;
 	const struct found_parts *parts;
@@ -125,7 +125,7 @@ struct ahead *ahead_begin(struct txn *t, uint64_t want);
  * of the record. Returns a if it reads the data of the record; otherwise drops a and returns NULL. a may
  * be NULL. */
 struct ahead *ahead_judge(struct ahead *a, const struct txn *t, const struct record *rec);
-/* Ends a read, also without an answer. a may be NULL. */
+/* Drops a parallel read before or after its answer. a may be NULL. */
 void ahead_drop(struct ahead *a);
 /* Makes back() run when the answer arrives, which has not arrived yet. */
 void ahead_await(struct ahead *a, void (*back)(void *cookie), void *cookie);
