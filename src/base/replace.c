@@ -9,21 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Flushes the directory of a file, in which its name is. */
+/* Opens the directory of a file, for a flush. Returns the descriptor or -errno. */
 static int
-flush_dir(const char *file)
+open_dir(const char *file)
 {
 	char dir[PATH_MAX];
 	const char *slash = strrchr(file, '/');
-	int fd, e;
+	int fd;
 
 	snprintf(dir, sizeof dir, "%.*s", slash ? (int)(slash - file) + 1 : 1, slash ? file : ".");
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	e = fsync(fd) < 0 ? -errno : 0;
-	close(fd);
-	return e;
+	return fd < 0 ? -errno : fd;
 }
 
 static int
@@ -40,28 +36,44 @@ write_all(int fd, const char *text, size_t len)
 	return 0;
 }
 
-int
-replace_file(const char *file, const char *text, size_t len)
+/* Makes a new file, and flushes it. */
+static int
+write_new(const char *file, const char *text, size_t len)
 {
-	char tmp[PATH_MAX];
-	int fd, e, n = snprintf(tmp, sizeof tmp, "%s.%d.new", file, (int)getpid());
+	int fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644), e;
 
-	if (n < 0 || (size_t)n >= sizeof tmp)
-		return -ENAMETOOLONG;
-	/* A process of this number that died may have left one. */
-	if (unlink(tmp) < 0 && errno != ENOENT)
-		return -errno;
-	fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return -errno;
 	e = write_all(fd, text, len);
 	if (e == 0 && fsync(fd) < 0)
 		e = -errno;
 	close(fd);
-	if (e == 0 && rename(tmp, file) < 0)
+	return e;
+}
+
+int
+replace_file(const char *file, const char *text, size_t len)
+{
+	char tmp[PATH_MAX];
+	int dir, e = 0, n = snprintf(tmp, sizeof tmp, "%s.%d.new", file, (int)getpid());
+
+	if (n < 0 || (size_t)n >= sizeof tmp)
+		return -ENAMETOOLONG;
+	/* First: a directory that cannot be flushed has to be known before the rename. */
+	dir = open_dir(file);
+	if (dir < 0)
+		return dir;
+	/* A process of this number that died may have left one. */
+	if (unlink(tmp) < 0 && errno != ENOENT)
 		e = -errno;
 	if (e == 0)
-		return flush_dir(file);
-	unlink(tmp);
+		e = write_new(tmp, text, len);
+	if (e == 0 && rename(tmp, file) < 0)
+		e = -errno;
+	if (e < 0)
+		unlink(tmp);
+	else if (fsync(dir) < 0)
+		e = -errno;
+	close(dir);
 	return e;
 }

@@ -6,7 +6,8 @@
 #include <stddef.h>
 
 /* Replaces a file atomically and durably: a new file beside it is written, flushed and renamed, and the directory
- * is flushed. Blocking. Returns 0, or -errno. */
+ * is flushed. Blocking. Returns 0, or -errno: the old file is still there, unless the error is one of the flush of the
+ * directory. */
 int replace_file(const char *file, const char *text, size_t len);
 
 #endif
