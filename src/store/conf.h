@@ -21,7 +21,7 @@ struct store_disk_conf {
 	uint64_t size_bytes; /* size of the disk for --format; 0: the whole block device */
 };
 
-/* The identity of a disk in a new store of several disks (set/map/disk_table.h). */
+/* The identity of a new disk of a set (set/map/disk_table.h). */
 struct store_birth {
 	/* true: the disk is not formatted; the call only determines the size of the disk, and whether the
 	 * disk can be formatted */
@@ -60,7 +60,7 @@ struct store_disks_conf {
 	int engines_max;                /* for the set: largest number of engines */
 	int beside; /* for an engine: number of the other engines that have ports on the same
 	                            * threads */
-	/* for an engine, for --format in a set: identity of the new disk; NULL: a store of one disk */
+	/* for an engine, for --format in a set: identity of the new disk; NULL: an engine without a set */
 	struct store_birth *birth;
 	/* for an engine, for --fsck: newest placement map of the set; NULL: unknown */
 	const struct disk_table *table;

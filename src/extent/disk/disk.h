@@ -186,8 +186,8 @@ struct disk {
 /* ---- mkdisk.c ---- */
 
 /* Formats an empty disk for an index of at most index_bytes. force: true: formats a disk that is not empty,
- * too, and its data is lost. birth: identity of the disk in a store of several disks; NULL: a store of one
- * disk. Returns 0, or -errno with the reason in err. */
+ * too, and its data is lost. birth: identity of the disk in its set; NULL: an engine without a set. Returns
+ * 0, or -errno with the reason in err. */
 int disk_format(const struct store_disk_conf *dc, uint64_t index_bytes, struct store_birth *birth, bool force,
 		char *err, size_t err_len);
 

@@ -54,7 +54,7 @@ struct making {
 	struct disk d; /* files are open, and host block and segments are not used */
 	const struct store_disk_conf *dc;
 	uint64_t index_bytes;
-	struct store_birth *birth; /* NULL: a store of one disk */
+	struct store_birth *birth; /* NULL: an engine without a set */
 	struct meter_disk *meter;  /* NULL: nothing is counted */
 	/* is_look: obstacles are reported, and nothing is written */
 	bool force, is_look;
