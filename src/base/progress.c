@@ -4,11 +4,8 @@
 #include "base/amount.h"
 #include "base/printable.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #define BAR_MAX 30
@@ -175,32 +172,20 @@ progress_turn(struct progress *p, uint64_t now_ns)
 	fflush(p->f);
 }
 
-static void *
-run(void *arg)
+static void
+turn(void *cookie)
 {
-	struct progress *p = arg;
-	struct timespec until;
+	struct progress *p = cookie;
 
 	pthread_mutex_lock(&p->lock);
-	while (!p->stops) {
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		until.tv_nsec += (long)PROGRESS_LINE_NS;
-		until.tv_sec += until.tv_nsec / (long)NS_PER_S;
-		until.tv_nsec %= (long)NS_PER_S;
-		if (pthread_cond_timedwait(&p->wake, &p->lock, &until) == ETIMEDOUT && !p->stops)
-			progress_turn(p, clock_ns());
-	}
+	progress_turn(p, clock_ns());
 	pthread_mutex_unlock(&p->lock);
-	return NULL;
 }
 
 void
 progress_start(struct progress *p, enum progress_form form, FILE *f, const char *name,
 	       void (*look)(void *cookie, struct progress_view *ret_view), void *cookie)
 {
-	pthread_condattr_t monotonic;
-	sigset_t all, were;
-
 	pthread_mutex_lock(&p->lock);
 	p->form = form;
 	p->f = f;
@@ -209,36 +194,17 @@ progress_start(struct progress *p, enum progress_form form, FILE *f, const char 
 	p->cookie = cookie;
 	p->rate = (struct progress_rate){ 0 };
 	p->shown_ns = clock_ns();
-	p->is_drawn = p->stops = false;
-	if (form != PROGRESS_NONE) {
-		pthread_condattr_init(&monotonic);
-		pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-		pthread_cond_init(&p->wake, &monotonic);
-		pthread_condattr_destroy(&monotonic);
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &were);
-		p->runs = pthread_create(&p->thread, NULL, run, p) == 0;
-		pthread_sigmask(SIG_SETMASK, &were, NULL);
-	}
+	if (form != PROGRESS_NONE)
+		periodic_start(&p->thread, "progress", PROGRESS_LINE_NS, turn, p);
 	pthread_mutex_unlock(&p->lock);
 }
 
 void
 progress_stop(struct progress *p)
 {
+	periodic_stop(&p->thread);
 	pthread_mutex_lock(&p->lock);
-	if (!p->runs) {
-		pthread_mutex_unlock(&p->lock);
-		return;
-	}
-	p->stops = true;
-	pthread_cond_signal(&p->wake);
-	pthread_mutex_unlock(&p->lock);
-	pthread_join(p->thread, NULL);
-	pthread_mutex_lock(&p->lock);
-	p->runs = false;
 	erase(p);
-	pthread_cond_destroy(&p->wake);
 	pthread_mutex_unlock(&p->lock);
 }
 
@@ -246,8 +212,7 @@ void
 progress_hide(struct progress *p)
 {
 	pthread_mutex_lock(&p->lock);
-	if (p->runs)
-		erase(p);
+	erase(p);
 }
 
 void

@@ -11,6 +11,7 @@
 #define GANTRY_BASE_PROGRESS_H
 
 #include "base/clock.h"
+#include "base/periodic.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -58,8 +59,7 @@ enum progress_form {
 /* A display of progress. All members are private to progress.c. */
 struct progress {
 	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	pthread_t thread;
+	struct periodic thread;
 	enum progress_form form;
 	FILE *f;
 	const char *name; /* text before a line a minute, such as "gantry: " */
@@ -67,7 +67,7 @@ struct progress {
 	void *cookie;
 	struct progress_rate rate;
 	uint64_t shown_ns;
-	bool is_drawn, runs, stops;
+	bool is_drawn;
 };
 
 #define PROGRESS_INIT                                                                                        \
