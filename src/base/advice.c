@@ -99,7 +99,7 @@ advice_problem(const char *text)
 	return strcspn(text, "\n");
 }
 
-void
+bool
 advice_insert(char *text, size_t len, const char *fmt, ...)
 {
 	size_t at = advice_problem(text), rest = strlen(text) - at, n;
@@ -107,13 +107,13 @@ advice_insert(char *text, size_t len, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(words, sizeof words, fmt, ap);
+	n = (size_t)vsnprintf(words, sizeof words, fmt, ap);
 	va_end(ap);
-	n = strlen(words);
-	if (at + n + rest >= len)
-		return;
+	if (n >= sizeof words || at + n + rest >= len)
+		return false;
 	memmove(text + at + n, text + at, rest + 1);
 	memcpy(text + at, words, n);
+	return true;
 }
 
 const char *

@@ -53,8 +53,9 @@ void advice_add(char *text, size_t len, enum advice_id id, const struct advice_v
 void advice_first(char *text, size_t len, enum advice_id id, const struct advice_values *values);
 /* Returns the length of the first line of a message, which is its problem. */
 size_t advice_problem(const char *text);
-/* Inserts formatted words at the end of the first line of a message. */
-void advice_insert(char *text, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Inserts formatted words, of at most 511 bytes, at the end of the first line of a message. Returns false without a change if
+ * not all of them fit. */
+bool advice_insert(char *text, size_t len, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Returns the last line of a message if it is a last resort; otherwise NULL. */
 const char *advice_last(const char *text);
 /* Logs each remedy of a message as a separate line. level: an enum log_level. */

@@ -11,6 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#define END ": gantryd-rados(8), \"Key\""
+#define END_BYTES (sizeof END + 24) /* with the number of the files that are not named */
+
 /* What a keyring file has for the client. */
 static const char *
 judge(const char *path, const char *user)
@@ -33,14 +36,21 @@ void
 keyring_say(rados_t cluster, const char *user, char *text, size_t cap)
 {
 	const struct passwd *pw = getpwuid(geteuid());
+	size_t room = cap > END_BYTES ? cap - END_BYTES : 0;
 	char list[4096] = "", *rest = NULL;
-	int nr = 0;
+	unsigned nr = 0, more = 0;
 
-	if (rados_conf_get(cluster, "keyring", list, sizeof list) < 0)
+	if (rados_conf_get(cluster, "keyring", list, sizeof list) < 0 ||
+	    !advice_insert(text, room, "; its key was looked for by user %s (%u) in", pw ? pw->pw_name : "?",
+			   (unsigned)geteuid()))
 		return;
-	advice_insert(text, cap, "; its key was looked for by user %s (%u) in", pw ? pw->pw_name : "?",
-		      (unsigned)geteuid());
-	for (char *path = strtok_r(list, ",; \t", &rest); path; path = strtok_r(NULL, ",; \t", &rest))
-		advice_insert(text, cap, "%s %s (%s)", nr++ ? "," : "", path, judge(path, user));
-	advice_insert(text, cap, "%s: gantryd-rados(8), \"Key\"", nr ? "" : " no file");
+	for (char *path = strtok_r(list, ",; \t", &rest); path; path = strtok_r(NULL, ",; \t", &rest)) {
+		if (advice_insert(text, room, "%s %s (%s)", nr ? "," : "", path, judge(path, user)))
+			nr++;
+		else
+			more++;
+	}
+	if (more)
+		advice_insert(text, cap, nr ? " and %u more" : " %u files", more);
+	advice_insert(text, cap, "%s" END, nr || more ? "" : " no file");
 }

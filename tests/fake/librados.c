@@ -16,6 +16,7 @@ struct connection {
 	struct connection *next;
 	unsigned owner, number;
 	bool is_cut;
+	char keyring[4096]; /* the option of this name, the only one that is kept; "": it was not set */
 };
 
 struct ioctx {
@@ -274,13 +275,21 @@ rados_conf_read_file(rados_t cluster, const char *path)
 int
 rados_conf_set(rados_t cluster, const char *option, const char *value)
 {
+	struct connection *c = cluster;
+
+	if (strcmp(option, "keyring") == 0)
+		snprintf(c->keyring, sizeof c->keyring, "%s", value);
 	return 0;
 }
 
 int
 rados_conf_get(rados_t cluster, const char *option, char *buf, size_t len)
 {
-	return -ENOENT;
+	const struct connection *c = cluster;
+
+	if (strcmp(option, "keyring") != 0 || !c->keyring[0])
+		return -ENOENT;
+	return (size_t)snprintf(buf, len, "%s", c->keyring) < len ? 0 : -ENAMETOOLONG;
 }
 
 int

@@ -113,7 +113,7 @@ messages(void **state)
 static void
 left_out(void **state)
 {
-	char text[512] = "gone", small[40] = "gone";
+	char text[512] = "gone", small[40] = "gone", large[2048] = "gone", words[513] = "";
 
 	advice_add(text, sizeof text, ADVICE_DISK_MISSING,
 		   &(struct advice_values){ .away = "U1", .path = "" });
@@ -122,10 +122,17 @@ left_out(void **state)
 	assert_null(advice_last(text));
 	advice_add(small, sizeof small, ADVICE_DISK_MISSING, &all);
 	assert_string_equal(small, "gone");
-	advice_insert(text, sizeof text, " (%s)", "disk U1");
+	assert_true(advice_insert(text, sizeof text, " (%s)", "disk U1"));
 	assert_true(strncmp(text, "gone (disk U1)\nremedy: attach", 29) == 0);
-	advice_insert(small, sizeof small, " (%s)", "more than there is any room for, by far");
+	assert_false(advice_insert(small, sizeof small, " (%s)", "more than there is any room for, by far"));
 	assert_string_equal(small, "gone");
+	/* More words than one call may insert. */
+	memset(words, 'w', sizeof words - 1);
+	assert_false(advice_insert(large, sizeof large, "%s", words));
+	assert_string_equal(large, "gone");
+	words[511] = 0;
+	assert_true(advice_insert(large, sizeof large, "%s", words));
+	assert_int_equal(strlen(large), 4 + 511);
 	advice_first(text, sizeof text, ADVICE_DISK_MISSING, NULL);
 	assert_string_equal(text, "");
 	advice_add(text, sizeof text, ADVICE_FOREIGN_DISK, &all);

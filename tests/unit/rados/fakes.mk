@@ -3,6 +3,7 @@ LINK-rados/test_contract := librados store_contract
 LINK-rados/test_gates := librados diff mem_store
 LINK-rados/test_format := librados
 LINK-rados/test_fsck := librados diff mem_store
+LINK-rados/test_keyring := librados
 LINK-rados/test_open := librados diff mem_store
 LINK-rados/test_sweep := librados diff mem_store
 # The store on RADOS once more, with a further field of records.
