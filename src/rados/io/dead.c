@@ -122,6 +122,7 @@ find_shard(struct rstore *st, const struct owner *o, struct label *ret_name)
 
 /* ---- ids ---- */
 
+/* Removes the data of an id if nothing names it. Returns 0; -EBADMSG: damage hides whether something does; or another -errno. */
 static int
 clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 {
@@ -180,10 +181,12 @@ ask_owners(struct rstore *st, uint32_t instance, uint64_t first, int nr, int n, 
 	return e;
 }
 
+/* Returns 0; -EBADMSG: the ids that damage concerns stay, and all others are done; or another -errno. */
 static int
 clean_ids(struct rstore *st, const struct peer *p)
 {
 	struct asking *a = calloc(LOOKS_AT_ONCE, sizeof *a);
+	bool is_damaged = false;
 	int e = a ? 0 : -ENOMEM;
 
 	for (uint64_t at = p->row.first; e == 0 && at < p->row.last; at += LOOKS_AT_ONCE) {
@@ -194,11 +197,13 @@ clean_ids(struct rstore *st, const struct peer *p)
 			for (int i = 0; e == 0 && i < nr; i++) {
 				if (a[i].owner.len)
 					e = clean_id(st, a[i].id, &a[i].owner, n == LOOK_AT);
+				is_damaged |= e == -EBADMSG;
+				e = e == -EBADMSG ? 0 : e;
 			}
 		}
 	}
 	free(a);
-	return e;
+	return e == 0 && is_damaged ? -EBADMSG : e;
 }
 
 /* ---- buckets that it was making or removing ---- */
@@ -206,6 +211,7 @@ clean_ids(struct rstore *st, const struct peer *p)
 struct undone {
 	struct rstore *st;
 	uint32_t instance;
+	bool is_damaged; /* one of the rows, or a shard of a bucket */
 };
 
 static int
@@ -238,27 +244,36 @@ open_shards(struct rstore *st, const struct bucket_row *row)
 }
 
 static int
+end_change(struct undone *u, const char *key, const char *val, size_t val_len, struct bucket_row *row)
+{
+	bool is_doomed = row->state == BUCKET_MAKING;
+	int e = is_doomed ? 0 : open_shards(u->st, row);
+
+	if (e < 0)
+		return e;
+	fault_point(is_doomed ? "dead.bucket_unmade" : "dead.bucket_opened");
+	row->state = is_doomed ? BUCKET_ENDING : BUCKET_THERE;
+	if (is_doomed)
+		row->version = u->st->gw.epoch;
+	e = replace_row(u->st, key, val, val_len, row, is_doomed);
+	gateway_dirty(u->st, &u->st->buckets);
+	return e;
+}
+
+static int
 on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
 	struct undone *u = cookie;
 	struct bucket_row row;
-	bool is_doomed;
 	int e = bucket_decode(val, val_len, &row);
 
-	if (e < 0 || row.state == BUCKET_THERE || row.instance != u->instance)
+	if (e == 0 && row.state != BUCKET_THERE && row.instance == u->instance)
+		e = end_change(u, key, val, val_len, &row);
+	/* A damaged row, or a damaged or missing shard, is noted; the other buckets are done all the same. */
+	if (e != -EBADMSG && e != -ENOENT)
 		return e;
-	is_doomed = row.state == BUCKET_MAKING;
-	if (!is_doomed)
-		e = open_shards(u->st, &row);
-	if (e < 0)
-		return e;
-	fault_point(is_doomed ? "dead.bucket_unmade" : "dead.bucket_opened");
-	row.state = is_doomed ? BUCKET_ENDING : BUCKET_THERE;
-	if (is_doomed)
-		row.version = u->st->gw.epoch;
-	e = replace_row(u->st, key, val, val_len, &row, is_doomed);
-	gateway_dirty(u->st, &u->st->buckets);
-	return e;
+	u->is_damaged = true;
+	return 0;
 }
 
 /* ---- all of it ---- */
@@ -354,20 +369,25 @@ block(struct rstore *st, const struct peer *p)
 static int
 clean_up_dead(struct rstore *st, const struct peer *p)
 {
-	struct undone u = { st, p->instance };
+	struct undone u = { .st = st, .instance = p->instance };
 	int e = block(st, p);
 
 	fault_point("dead.blocked");
-	if (e == 0)
+	if (e == 0) {
 		e = clean_ids(st, p);
+		u.is_damaged = e == -EBADMSG;
+	}
 	fault_point("dead.ids_cleaned");
-	if (e >= 0)
+	if (e == 0 || u.is_damaged)
 		e = each_row(st, OBJECT_BUCKETS, "b", on_bucket, &u);
+	if (e == 0 && u.is_damaged)
+		e = -EBADMSG;
 	if (e < 0)
-		log_warn("not all could be cleaned up after gateway %u yet: %s", p->instance, strerror(-e));
+		log_warn("not all could be cleaned up after gateway %u yet: %s", p->instance,
+			 u.is_damaged && e == -EBADMSG ? "rows of the index are damaged" : strerror(-e));
 	/* Garbage that it had made and not removed. */
 	atomic_store(&st->gw.sweep_all, true);
-	return e < 0 ? e : 0;
+	return e;
 }
 
 static int
@@ -377,13 +397,15 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 	struct peer p = { .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
 	uint64_t nr = atomic_load(&st->gw.gateways);
 	rados_write_op_t op;
-	int e = gateway_decode(val, val_len, &p.row);
 
 	/* One of those that run does it; twice would do no harm. */
-	if (e < 0 || p.instance % (nr ? nr : 1) != st->gw.rank)
-		return e;
-	e = clean_up_dead(st, &p);
-	if (e < 0)
+	if (p.instance % (nr ? nr : 1) != st->gw.rank)
+		return 0;
+	if (gateway_decode(val, val_len, &p.row) < 0) {
+		log_warn("gateway %u is not cleaned up after: its row is damaged", p.instance);
+		return 0;
+	}
+	if (clean_up_dead(st, &p) < 0)
 		return 0; /* again at the next turn */
 	fault_point("dead.cleaned");
 	op = rados_create_write_op();

@@ -27,7 +27,8 @@ int read_value(const struct rstore *st, const char *object, const char *key, voi
 int read_number(const struct rstore *st, const char *key, uint64_t *ret_number);
 /* Executes a write, and releases it. Returns the result. */
 int write_now(rados_ioctx_t io, const char *object, rados_write_op_t op);
-/* Raises the generation of a shard by one, and clears the bits `clears`. Returns 0 or -errno. */
+/* Raises the generation of a shard by one, and clears the bits `clears`. Returns 0; -EBADMSG: the shard has no
+ * generation, or a damaged one; or another -errno. */
 int raise_generation(const struct rstore *st, const char *shard, uint64_t clears);
 
 /* ---- names.c; any thread that may block ---- */

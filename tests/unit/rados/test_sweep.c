@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The removal of garbage, where the row of one bucket in the table of buckets is damaged, or a row in a shard of a removed bucket: the
- * garbage and the shards of all other buckets go all the same, and those of the bucket after the repair.
+ * garbage and the shards of all other buckets go all the same, and those of the bucket after the repair. And the clean-up after a dead
+ * gateway, where such a row is damaged, a row in a shard, the generation of a shard, or the row of another dead gateway: only the data
+ * and the bucket that the damage concerns stay, with the row of the dead gateway, until the repair.
  */
 #include "tests/fake/diff.h"
 #include "tests/fake/librados.h"
 #include "tests/unit/rados/past.h"
 
 #include "base/check.h"
+#include "base/crc64.h"
 #include "base/log.h"
+#include "rados/io/rados_int.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -60,8 +64,10 @@ does(enum diff_kind kind, uint32_t bucket)
 static void
 turn(void)
 {
-	for (int i = 0; i < TURNS; i++)
+	for (int i = 0; i < TURNS; i++) {
+		diff_pass(NS_PER_US);
 		fake_rados_turn_helpers();
+	}
 }
 
 static void
@@ -147,11 +153,223 @@ test_shard(void **state)
 	stop();
 }
 
+/* ---- a dead gateway ---- */
+
+static rados_ioctx_t data;
+static struct gateway_row row; /* of the gateway that dies */
+static uint32_t instance;
+
+/* A bucket, and its row in the table of buckets, as it is without damage. */
+static struct one_bucket {
+	uint32_t number; /* of diff_bucket() */
+	char key[80], val[64];
+	size_t len;
+	struct bucket_row row;
+} first, second;
+
+static bool
+is_dead_there(void)
+{
+	char key[80], val[GATEWAY_ROW_BYTES];
+
+	return look_for_row("gantry", gateway_key('x', instance).text, key, val, sizeof val) > 0;
+}
+
+static bool
+is_data_there(uint64_t counter)
+{
+	uint64_t size;
+	time_t mtime;
+
+	return rados_stat(data, data_name((struct rid){ instance, counter }, 0).text, &size, &mtime) == 0;
+}
+
+/* Writes data that the gateway had under way: number n from the last of its ids. Returns its counter. */
+static uint64_t
+leave_data(unsigned n, uint32_t bucket, const char *key)
+{
+	const struct rid id = { instance, row.last - n };
+	char owner[128];
+	int len = snprintf(owner, sizeof owner, "%s%c%s", diff_bucket(bucket), 0, key);
+	rados_write_op_t op = op_new_object(XATTR_OWNER, owner, (size_t)len);
+
+	assert_int_equal(rados_write_op_operate(op, data, data_name(id, 0).text, NULL, 0), 0);
+	rados_release_write_op(op);
+	return id.counter;
+}
+
+static void
+read_bucket(struct one_bucket *b, uint32_t number)
+{
+	char key[80];
+
+	b->number = number;
+	snprintf(key, sizeof key, "b%s", diff_bucket(number));
+	b->len = first_row("buckets", key, b->key, b->val);
+	assert_int_equal(bucket_decode(b->val, b->len, &b->row), 0);
+}
+
+static enum bucket_state
+state_of(const struct one_bucket *b)
+{
+	struct one_bucket now;
+
+	read_bucket(&now, b->number);
+	return now.row.state;
+}
+
+/* Sets the row of a bucket that the gateway was removing. */
+static void
+set_ending(struct one_bucket *b)
+{
+	uint8_t bytes[BUCKET_ROW_BYTES];
+
+	b->row.state = BUCKET_ENDING;
+	b->row.instance = instance;
+	bucket_encode(bytes, &b->row);
+	memcpy(b->val, bytes, b->len = sizeof bytes);
+	set_row("buckets", b->key, b->val, b->len);
+}
+
+static struct label
+shard_of(const struct one_bucket *b, const char *key)
+{
+	return shard_name(b->row.uid, (uint32_t)(crc64_nvme(0, key, strlen(key)) >> 32) % b->row.shards);
+}
+
+static void
+start_dying(void)
+{
+	char key[80], val[GATEWAY_ROW_BYTES];
+	bool is_less;
+	size_t len;
+
+	start();
+	check(rados_ioctx_create(cluster, "gantry.data", &data) == 0);
+	rados_ioctx_set_namespace(data, "diff");
+	len = look_for_row("gantry", "i", key, val, sizeof val);
+	assert_int_equal(gateway_decode(val, len, &row), 0);
+	instance = (uint32_t)strtoul(key + 1, NULL, 10);
+	is_less = strcmp(diff_bucket(0), diff_bucket(1)) < 0;
+	read_bucket(&first, !is_less);
+	read_bucket(&second, is_less);
+}
+
+static void
+stop_dead(void)
+{
+	assert_false(is_dead_there());
+	for (uint32_t i = 0; i < 2; i++)
+		does(OP_BUCKET_DELETE, i);
+	rados_ioctx_destroy(data);
+	stop();
+}
+
+static void
+test_dead_bucket(void **state)
+{
+	uint64_t left, gone;
+
+	start_dying();
+	left = leave_data(2, first.number, "a");
+	gone = leave_data(1, second.number, "a");
+	set_row("buckets", first.key, "damaged", 7);
+	set_ending(&second);
+	end->kill(end);
+	turn();
+	assert_true(is_data_there(left));
+	assert_false(is_data_there(gone));
+	assert_int_equal(state_of(&second), BUCKET_THERE);
+	does(OP_PUT, second.number);
+	does(OP_DELETE, second.number);
+	assert_true(is_dead_there());
+	set_row("buckets", first.key, first.val, first.len);
+	turn();
+	assert_false(is_data_there(left));
+	stop_dead();
+}
+
+static void
+test_dead_row(void **state)
+{
+	const struct store_conf conf = fake_rados_conf("diff", SHARDS);
+	uint64_t left, gone;
+
+	start_dying();
+	left = leave_data(2, first.number, "a");
+	gone = leave_data(1, first.number, "b");
+	set_row(shard_of(&first, "a").text, "oa", "damaged", 7);
+	end->kill(end);
+	turn();
+	assert_true(is_data_there(left));
+	assert_false(is_data_there(gone));
+	assert_true(is_dead_there());
+	assert_int_equal(store_fsck(&conf, FSCK_REPAIR, NULL, NULL), 1);
+	assert_true(is_data_there(left));
+	turn();
+	assert_false(is_data_there(left));
+	stop_dead();
+}
+
+static void
+set_generation(const char *shard, const char *val, size_t len)
+{
+	rados_write_op_t op = rados_create_write_op();
+
+	rados_write_op_setxattr(op, XATTR_GENERATION, val, len);
+	assert_int_equal(rados_write_op_operate(op, meta, shard, NULL, 0), 0);
+	rados_release_write_op(op);
+}
+
+static void
+test_dead_generation(void **state)
+{
+	const char *shard;
+	char val[8];
+	struct label name;
+
+	start_dying();
+	name = shard_name(first.row.uid, 0);
+	shard = name.text;
+	assert_int_equal(rados_getxattr(meta, shard, XATTR_GENERATION, val, sizeof val), sizeof val);
+	set_generation(shard, val, 3);
+	set_ending(&first);
+	set_ending(&second);
+	end->kill(end);
+	turn();
+	assert_int_equal(state_of(&first), BUCKET_ENDING);
+	assert_int_equal(state_of(&second), BUCKET_THERE);
+	assert_true(is_dead_there());
+	set_generation(shard, val, sizeof val);
+	turn();
+	assert_int_equal(state_of(&first), BUCKET_THERE);
+	stop_dead();
+}
+
+static void
+test_dead_other(void **state)
+{
+	uint64_t gone;
+
+	start_dying();
+	gone = leave_data(1, first.number, "a");
+	set_row("gantry", gateway_key('x', 0).text, "damaged", 7);
+	end->kill(end);
+	turn();
+	assert_false(is_data_there(gone));
+	set_row("gantry", gateway_key('x', 0).text, NULL, 0);
+	stop_dead();
+}
+
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_there), cmocka_unit_test(test_removed),
-					    cmocka_unit_test(test_shard) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_there),           cmocka_unit_test(test_removed),
+		cmocka_unit_test(test_shard),           cmocka_unit_test(test_dead_bucket),
+		cmocka_unit_test(test_dead_row),        cmocka_unit_test(test_dead_other),
+		cmocka_unit_test(test_dead_generation),
+	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
 	check(bufpool_init(&bufs, 8 << 20) == 0);
