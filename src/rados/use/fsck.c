@@ -380,15 +380,21 @@ on_gateway(void *cookie, const char *key, size_t key_len, const char *val, size_
 	if (!more)
 		return -ENOMEM;
 	c->live = more;
-	if (gateway_decode(val, val_len, &row) < 0)
+	more += c->live_nr++;
+	*more = (struct live){ .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
+	/* Any of its ids may be under way. */
+	if (gateway_decode(val, val_len, &row) < 0) {
+		tell(c, "gateway %u: its row is damaged: its data without an owner is left out",
+		     more->instance);
+		c->damage++;
 		return 0;
-	c->live[c->live_nr] = (struct live){ (uint32_t)strtoul(key + 1, NULL, 10), row.first };
+	}
+	more->first = row.first;
 	if (key[0] == 'x')
 		tell(c,
 		     "gateway %u on %s is dead, and not cleaned up after yet: its operations in progress are "
 		     "left out",
-		     c->live[c->live_nr].instance, row.host);
-	c->live_nr++;
+		     more->instance, row.host);
 	return 0;
 }
 
