@@ -3,7 +3,7 @@
 # claim TM76: which connections a gateway puts on the cluster's blocklist, and that it cleans up after no gateway whose connections are not all on it.
 # With a key that may block no connection, or those of another host only, the rows and the data of a dead gateway stay, until the key may.  Forged rows of
 # the meta pool block no running gateway, no daemon of the cluster and no client whose address the key may not block.
-MORE='' NO_NIC=1 RDMA='{ devices: none }'
+MORE='log: { levels: { store: debug } }' NO_NIC=1 RDMA='{ devices: none }'
 . "$(dirname "$0")/lib.sh"
 own_cluster AUTH=cephx
 may() { ceph auth caps client.gantry mon "$1" osd 'allow rw pool=gantry.meta, allow rw pool=gantry.data' >/dev/null || fail "caps $1"; }
@@ -11,7 +11,7 @@ blocked() { command ceph -c "$CEPH_CONF" osd dump -f json 2>>"$T/ceph.log" | jq 
 rows() { rados -p gantry.meta listomapkeys gantry | grep "^[axi]" | sort; }
 row() { printf '%s%010u' "$1" "$2"; }
 said() { [ "$(grep -c "$1" "$T/daemon.log")" -ge "$2" ]; }
-# Waits until an attempt that began from now on has ended with this line: the line comes twice.
+# Waits until an attempt that began from now on has ended with this line: the line comes twice, at level debug after the first time.
 tried() { wait_for 60 said "$1" $(($(grep -c "$1" "$T/daemon.log") + 2)); }
 cleaned() { [ "$(number_of gateways_cleaned_up)" = "$1" ]; }
 instance() { curl_admin /disks | jq '.[0].instance'; }

@@ -8,8 +8,6 @@
 #include "rados/io/gateway_int.h"
 
 #include "base/crc64.h"
-#define LOG_MODULE "store"
-#include "base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -324,9 +322,11 @@ check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
 
 	for (uint32_t i = 0; e == 0 && i < a->nr; i++) {
 		if (!gateway_addr_is_client(a->addr[i])) {
-			log_warn("gateway %u is not put on the cluster's blocklist: \"%.100s\" in its row is "
-				 "no address of a client's connection",
-				 instance, a->addr[i]);
+			cleaner_warn(
+				st,
+				"gateway %u is not put on the cluster's blocklist: \"%.100s\" in its row is "
+				"no address of a client's connection",
+				instance, a->addr[i]);
 			e = -EBADMSG;
 		}
 	}
@@ -334,9 +334,11 @@ check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
 		return e;
 	e = each_row(st, OBJECT_STORE, "i", on_living, &b);
 	if (e == 0 && b.living) {
-		log_warn("gateway %u is not put on the cluster's blocklist: %s in its row is an address of "
-			 "one that runs",
-			 instance, b.living);
+		cleaner_warn(
+			st,
+			"gateway %u is not put on the cluster's blocklist: %s in its row is an address of "
+			"one that runs",
+			instance, b.living);
 		e = -EBADMSG;
 	}
 	return e;
@@ -360,8 +362,8 @@ block(struct rstore *st, const struct peer *p)
 	for (uint32_t i = 0; e == 0 && i < a.nr; i++) {
 		e = rados_blocklist_add(st->client[0].cluster, a.addr[i], BLOCK_S);
 		if (e < 0)
-			log_warn("gateway %u (%s) cannot be put on the cluster's blocklist: %s", p->instance,
-				 a.addr[i], strerror(-e));
+			cleaner_warn(st, "gateway %u (%s) cannot be put on the cluster's blocklist: %s",
+				     p->instance, a.addr[i], strerror(-e));
 	}
 	return e;
 }
@@ -383,8 +385,8 @@ clean_up_dead(struct rstore *st, const struct peer *p)
 	if (e == 0 && u.is_damaged)
 		e = -EBADMSG;
 	if (e < 0)
-		log_warn("not all could be cleaned up after gateway %u yet: %s", p->instance,
-			 u.is_damaged && e == -EBADMSG ? "rows of the index are damaged" : strerror(-e));
+		cleaner_warn(st, "not all could be cleaned up after gateway %u yet: %s", p->instance,
+			     u.is_damaged && e == -EBADMSG ? "rows of the index are damaged" : strerror(-e));
 	/* Garbage that it had made and not removed. */
 	atomic_store(&st->gw.sweep_all, true);
 	return e;
@@ -402,7 +404,7 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 	if (p.instance % (nr ? nr : 1) != st->gw.rank)
 		return 0;
 	if (gateway_decode(val, val_len, &p.row) < 0) {
-		log_warn("gateway %u is not cleaned up after: its row is damaged", p.instance);
+		cleaner_warn(st, "gateway %u is not cleaned up after: its row is damaged", p.instance);
 		return 0;
 	}
 	if (clean_up_dead(st, &p) < 0)

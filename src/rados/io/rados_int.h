@@ -141,6 +141,13 @@ op_generation(uint64_t from, uint64_t to)
 
 /* ---- gateways: gateway.c ---- */
 
+/* A warning of the cleaner. */
+struct warned {
+	uint64_t crc64; /* of its text */
+	uint64_t at_ns; /* time at which it was logged last; 0: none was */
+};
+#define WARNED_MAX 32
+
 struct gateway {
 	struct store_format_row format; /* description of the pools, as read at the start */
 	/* current format version of the pools; records have no fields of later versions */
@@ -162,7 +169,8 @@ struct gateway {
 	 * gateways, and may wait for a placement group that is down; one asks the monitors. */
 	struct periodic beat, cleaner, watcher;
 	bool is_entered;
-	pthread_mutex_t lock;   /* protects the following fields, except atomic ones */
+	struct warned warned[WARNED_MAX]; /* latest warnings of the cleaner, for its thread */
+	pthread_mutex_t lock;             /* protects the following fields, except atomic ones */
 	_Atomic bool sweep_all; /* the next sweep reads all shards, for garbage of earlier gateways */
 	struct list dirty;      /* list of struct rshard with garbage */
 	bool is_sweeping;       /* a sweep is in progress; the shards that it handles are not in `dirty` */

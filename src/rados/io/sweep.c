@@ -11,16 +11,50 @@
 #include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/crc64.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #define REMOVE_AT_ONCE 32
 #define ROWS_AT_ONCE 128
 #define GAP_MAX 16 /* data objects that may be missing in front of one: so many writes may be under way */
+
+#define WARN_AGAIN_NS (600 * NS_PER_S)
+
+/* ---- warnings ---- */
+
+void
+cleaner_warn(struct rstore *st, const char *fmt, ...)
+{
+	struct warned *at = st->gw.warned, *end = at + WARNED_MAX;
+	uint64_t now = clock_ns(), crc64;
+	char text[512];
+	bool is_due;
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	crc64 = crc64_nvme(0, text, strlen(text));
+	/* The same warning, else the oldest. */
+	for (struct warned *w = at; w < end; w++) {
+		if (w->crc64 == crc64) {
+			at = w;
+			break;
+		}
+		if (w->at_ns < at->at_ns)
+			at = w;
+	}
+	is_due = !at->at_ns || now - at->at_ns >= WARN_AGAIN_NS;
+	if (is_due)
+		*at = (struct warned){ crc64, now };
+	log_at(is_due ? LOG_WARN : LOG_DEBUG, "%s", text);
+}
 
 /* ---- data objects ---- */
 
@@ -230,8 +264,9 @@ doomed_row(void *cookie, const char *key, size_t key_len, const char *val, size_
 		e = remove_shards(s->st, &row);
 	if (e == -EBADMSG) {
 		/* The other buckets are removed all the same. */
-		log_warn("the shards of removed bucket %s stay: its row, or a row in them, is damaged",
-			 key + 1);
+		cleaner_warn(s->st,
+			     "the shards of removed bucket %s stay: its row, or a row in them, is damaged",
+			     key + 1);
 		s->is_left = true;
 		return 0;
 	}
@@ -308,7 +343,7 @@ sweep(struct rstore *st)
 		int e = s->bucket ? sweep_shard(st, s->name) : sweep_doomed(st);
 
 		if (e < 0 && e != -ENOENT)
-			log_warn("garbage of %s cannot be removed yet: %s", s->name, strerror(-e));
+			cleaner_warn(st, "garbage of %s cannot be removed yet: %s", s->name, strerror(-e));
 		pthread_mutex_lock(&gw->lock);
 		is_left = e && e != -ENOENT && !list_linked(&s->dirty);
 		if (is_left)

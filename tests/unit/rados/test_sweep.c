@@ -3,7 +3,8 @@
  * The removal of garbage, where the row of one bucket in the table of buckets is damaged, or a row in a shard of a removed bucket: the
  * garbage and the shards of all other buckets go all the same, and those of the bucket after the repair. And the clean-up after a dead
  * gateway, where such a row is damaged, a row in a shard, the generation of a shard, or the row of another dead gateway: only the data
- * and the bucket that the damage concerns stay, with the row of the dead gateway, until the repair.
+ * and the bucket that the damage concerns stay, with the row of the dead gateway, until the repair. The log names a problem that stays
+ * once in ten minutes.
  */
 #include "tests/fake/diff.h"
 #include "tests/fake/librados.h"
@@ -361,6 +362,55 @@ test_dead_other(void **state)
 	stop_dead();
 }
 
+/* ---- the log ---- */
+
+static unsigned lines[LOG_LEVEL_NR]; /* of the cleaner */
+
+static void
+sink(enum log_level level, const char *text)
+{
+	lines[level] += strstr(text, " stay: ") || strstr(text, " be cleaned up after ");
+}
+
+/* Returns the number of warnings of turns after a time. */
+static unsigned
+warnings_after(uint64_t seconds)
+{
+	lines[LOG_WARN] = 0;
+	diff_pass(seconds * NS_PER_S);
+	turn();
+	return lines[LOG_WARN];
+}
+
+static void
+test_log(void **state)
+{
+	char key[80], val[64];
+	size_t len;
+
+	start();
+	log_set_sink(sink);
+	log_set_level(LOG_DEBUG);
+	does(OP_BUCKET_DELETE, 0);
+	len = first_row("buckets", "d", key, val);
+	set_row("buckets", key, "damaged", 7);
+	assert_int_equal(warnings_after(0), 1);
+	assert_int_equal(warnings_after(599), 0);
+	assert_int_equal(warnings_after(1), 1);
+	assert_true(lines[LOG_DEBUG] > 2 * TURNS);
+	/* Another problem. */
+	set_row("buckets", "d~", "damaged", 7);
+	assert_int_equal(warnings_after(0), 1);
+	assert_int_equal(warnings_after(600), 2);
+	set_row("buckets", "d~", NULL, 0);
+	set_row("buckets", key, val, len);
+	does(OP_BUCKET_DELETE, 1);
+	assert_int_equal(warnings_after(600), 0);
+	log_set_level(LOG_ERROR);
+	log_set_sink(NULL);
+	stop();
+}
+
 int
 main(void)
 {
@@ -368,7 +418,7 @@ main(void)
 		cmocka_unit_test(test_there),           cmocka_unit_test(test_removed),
 		cmocka_unit_test(test_shard),           cmocka_unit_test(test_dead_bucket),
 		cmocka_unit_test(test_dead_row),        cmocka_unit_test(test_dead_other),
-		cmocka_unit_test(test_dead_generation),
+		cmocka_unit_test(test_dead_generation), cmocka_unit_test(test_log),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
