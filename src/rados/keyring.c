@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See keyring.h. librados itself does not say which files it tried. */
+/* See keyring.h. librados does not report the files that it tried. */
 #include "rados/keyring.h"
 
 #include "base/advice.h"
@@ -12,9 +12,9 @@
 #include <unistd.h>
 
 #define END ": gantryd-rados(8), \"Key\""
-#define END_BYTES (sizeof END + 24) /* with the number of the files that are not named */
+#define END_BYTES (sizeof END + 24) /* includes the number of files that are not named */
 
-/* What a keyring file has for the client. */
+/* Returns a text about the client's key in a keyring file. */
 static const char *
 judge(const char *path, const char *user)
 {

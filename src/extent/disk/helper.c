@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper thread, see helper.h. */
+/* The helper thread; see helper.h. */
 #include "extent/disk/helper.h"
 
 #include "extent/disk/disk.h"
@@ -23,7 +23,7 @@ helper_init(struct helper *h, struct disk *d, helper_work_fn work)
 	h->disk = d;
 	h->work = work;
 	pthread_mutex_init(&h->lock, NULL);
-	/* Not by the wall clock, which may be put back: other hosts count on beats. */
+	/* Not the wall clock, which may be set back: other hosts rely on the heartbeats. */
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&h->cond, &attr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes an empty disk: superblocks, log, and the first segment; the others come while it serves.  Blocking,
- * at --format only. */
+/* Makes an empty disk: superblocks, log, and the first segment; the other segments are made while the disk
+ * serves. Blocking; only for --format. */
 #include "extent/disk/disk.h"
 
 #include "extent/disk/file.h"
@@ -51,17 +51,17 @@ one_of_ours(void *cookie, const char *name)
 
 /* The making of one disk. */
 struct making {
-	struct disk d; /* files are open, and host block and segments are not used */
+	struct disk d; /* files are open, and segments are not used */
 	const struct store_disk_conf *dc;
 	uint64_t index_bytes;
 	struct store_birth *birth; /* NULL: an engine without a set */
-	struct meter_disk *meter;  /* NULL: nothing is counted */
+	struct meter_disk *meter;  /* NULL: no counts */
 	/* is_look: obstacles are reported, and nothing is written */
 	bool force, is_look;
 	struct ring *r;
 };
 
-/* fd: its superblock, or -1. */
+/* Refuses a disk that is in use. fd: file with its superblock; -1: none. */
 static int
 refuse_in_use(struct making *m, int fd, const char *what)
 {
@@ -73,7 +73,7 @@ refuse_in_use(struct making *m, int fd, const char *what)
 		      what);
 }
 
-/* Refuses a path with something on it.  name: a file there. */
+/* Refuses a path with contents. name: a file there. */
 static int
 refuse_used(struct making *m, enum advice_id id, const char *name)
 {
@@ -88,7 +88,7 @@ refuse_used(struct making *m, enum advice_id id, const char *name)
 	return e;
 }
 
-/* With force: another host may use what is there. */
+/* Waits until it is certain that no other host uses the existing disk. Only with force. */
 static int
 ask_for_host(struct making *m)
 {
@@ -97,7 +97,8 @@ ask_for_host(struct making *m)
 	return host_wait(&d->host, m->r, d->name, d->why, sizeof d->why);
 }
 
-/* Makes the superblock: one epoch that has begun, one empty snapshot; the first copy is the newer one. Begins to count. */
+/* Makes the superblock: one epoch has begun, and the only snapshot is empty; the first copy is the newer
+ * one. Starts the counts. */
 static int
 begin(struct making *m, enum super_kind kind)
 {
@@ -129,7 +130,7 @@ begin(struct making *m, enum super_kind kind)
 	return 0;
 }
 
-/* Writes the superblocks, which are last: a store half made is no store. e: -errno of the steps before, or 0. */
+/* Writes the superblocks last, because they complete the store. e: -errno of the steps before, or 0. */
 static int
 finish(struct making *m, int e)
 {
@@ -140,7 +141,7 @@ finish(struct making *m, int e)
 
 /* ---- a directory ---- */
 
-/* With force: what an older store left, after making sure that nobody uses it. */
+/* Removes the files of an older store, after a check that no process uses it. Only with force. */
 static int
 wipe_directory(struct making *m)
 {
@@ -157,7 +158,7 @@ wipe_directory(struct making *m)
 	d->host.fd = e < 0 ? -1 : file_open(d->dir_fd, "host", false);
 	if (d->host.fd >= 0)
 		e = ask_for_host(m);
-	/* One at a time: a directory must not change while it is read. */
+	/* One file at a time, because the directory must not change while it is read. */
 	while (e == 0 && (e = file_each(d->dir_fd, one_of_ours, name)) != 0) {
 		e = e == 1 ? file_unlink(d->dir_fd, name) : e;
 		if (e < 0)
@@ -170,7 +171,8 @@ wipe_directory(struct making *m)
 	return e;
 }
 
-/* Refuses a directory that is no place for a store; with force, and not to look alone, removes an older store. */
+/* Refuses a directory that is not suitable for a store. With force, unless is_look, removes an older
+ * store. */
 static int
 clear_directory(struct making *m)
 {
@@ -182,7 +184,7 @@ clear_directory(struct making *m)
 		return disk_refuse(&m->d, -EINVAL,
 				   "the root of a system is no disk; make a directory of its own");
 	e = file_each(m->d.dir_fd, any_name, name);
-	/* A store keeps one of them at least. */
+	/* A store has at least one of them. */
 	for (int i = 0; i < 2; i++)
 		m->d.super_fd[i] = file_open(m->d.dir_fd, super_names[i], false);
 	if (e == 1 && !m->force)
@@ -227,7 +229,7 @@ format_directory(struct making *m)
 
 /* ---- a device ---- */
 
-/* Looks at the last MiB, also where the device does not end at a multiple of our alignment.  buf: for the first MiB. */
+/* Reads the last MiB, also if the size of the device is not a multiple of FMT_ALIGN. buf: room for a MiB. */
 static int
 look_at_end(int fd, struct ring *r, uint8_t *buf, uint64_t device_bytes, bool *ret_empty)
 {
@@ -245,9 +247,10 @@ look_at_end(int fd, struct ring *r, uint8_t *buf, uint64_t device_bytes, bool *r
 	return e;
 }
 
-/* Anything but zeros in the first MiB or the last one is data (a partition table has a copy at the end, a member of an array its
- * superblock), and a store has a superblock in the first, or at the end: *ret_second is where that lies, or 0.  device_bytes: of the
- * device; size_bytes: what of it is a store. */
+/* Finds out whether a device has contents. All bytes other than zeros in the first or last MiB are data (a
+ * partition table has a copy at the end, a member of an array its superblock). A store has a superblock in
+ * the first MiB, or at the end: *ret_second is its offset, or 0. device_bytes: size of the device;
+ * size_bytes: size of the store. */
 static int
 look_at_device(int fd, struct ring *r, uint64_t device_bytes, uint64_t size_bytes, bool *ret_empty,
 	       bool *ret_store, uint64_t *ret_second)
@@ -320,7 +323,7 @@ format_device(struct making *m)
 	e = begin(m, SUPER_DEVICE);
 	if (e == 0)
 		e = disk_zero(d, d->log.fd, FMT_DEVICE_HEAD_BYTES + d->geo.log_bytes, m->meter, m->r);
-	/* Nobody shall find the one of the store that was there. */
+	/* The second superblock of the previous store must not be found any longer. */
 	if (e == 0 && second)
 		e = sync_zero(m->r, d->log.fd, second, FMT_SUPER_BYTES);
 	return finish(m, e == 0 ? file_fsync(d->log.fd) : e);
