@@ -75,7 +75,9 @@ def check(ops, state=NOTHING, budget=1000000):
     # Those with an answer that are not placed yet: a linked list, from -1 to end.
     end = len(ops)
     after, before = dict(zip([-1] + sure, sure + [end])), dict(zip(sure + [end], [-1] + sure))
-    placed, tried = 0, set()
+    # What was placed, and the state then: of those with an answer the number of the first that is not, and a bit for each from there.
+    rank = {i: n for n, i in enumerate(sure)} | {i: n for n, i in enumerate(unsure)}
+    low, window, late_placed, tried = 0, 0, 0, set()
     stack, taken = [], None  # what was placed, the state behind it, the reads that fitted there, what else may be next
     deepest, stuck = -1, []
 
@@ -100,18 +102,26 @@ def check(ops, state=NOTHING, budget=1000000):
         return waiting[state[0]] == (found(ops[i]) == state[0])
 
     def place(i):
-        nonlocal placed
-        placed |= 1 << i
-        waiting[found(ops[i])] -= i in after
-        if i in after:
-            after[before[i]], before[after[i]] = after[i], before[i]
+        nonlocal low, window, late_placed
+        if i not in after:
+            late_placed |= 1 << rank[i]
+            return
+        waiting[found(ops[i])] -= 1
+        after[before[i]], before[after[i]] = after[i], before[i]
+        window |= 1 << rank[i] - low
+        while window & 1:
+            low, window = low + 1, window >> 1
 
     def take_back(i):
-        nonlocal placed
-        placed &= ~(1 << i)
-        waiting[found(ops[i])] += i in after
-        if i in after:
-            after[before[i]] = before[after[i]] = i
+        nonlocal low, window, late_placed
+        if i not in after:
+            late_placed &= ~(1 << rank[i])
+            return
+        waiting[found(ops[i])] += 1
+        after[before[i]] = before[after[i]] = i
+        if rank[i] < low:
+            low, window = rank[i], (window + 1 << low - rank[i]) - 1
+        window &= ~(1 << rank[i] - low)
 
     def candidates():
         """Those that may be next: nothing that is not placed ended before they began; and when the first of them ended."""
@@ -147,12 +157,13 @@ def check(ops, state=NOTHING, budget=1000000):
         if after[-1] == end:
             return None
         choices = []
-        if (placed, state) not in tried:
-            tried.add((placed, state))
+        if (low, window, late_placed, state) not in tried:
+            tried.add((low, window, late_placed, state))
             if len(tried) > budget:
-                raise Undecided("after %d states" % budget)
+                raise Undecided("after %d states; the best order got no further than to one of\n  %s" % (
+                    budget, "\n  ".join(map(repr, stuck))))
             choices = sorted((i for i in nexts if not reads(ops[i])), key=lambda i: ops[i].ended)
-            choices += useful([i for i in unsure if not placed >> i & 1 and ops[i].begun <= first_end])
+            choices += useful([i for i in unsure if not late_placed >> rank[i] & 1 and ops[i].begun <= first_end])
             if len(stack) > deepest:
                 deepest, stuck = len(stack), [ops[i] for i in nexts]
         stack.append((taken, state, free, iter(choices)))
