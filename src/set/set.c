@@ -321,8 +321,7 @@ const struct store_ops store_set_ops = {
 	.snapshot = set_snapshot,
 	.reread = set_reread,
 	.change_disks = set_change_disks,
-	.move_info = set_move_info,
-	.copies_info = set_copies_info,
+	.disks_info = set_disks_info,
 	.background = set_background,
 	.unit_info = set_unit_info,
 };

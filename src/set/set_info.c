@@ -118,8 +118,8 @@ set_background(const struct store *st)
 	return work;
 }
 
-void
-set_copies_info(const struct store *st, struct store_copies_info *ret_info)
+static void
+copies_info(const struct store *st, struct store_copies_info *ret_info)
 {
 	struct set *s = set_of(st);
 	struct disk_table t;
@@ -142,4 +142,13 @@ set_copies_info(const struct store *st, struct store_copies_info *ret_info)
 	ret_info->missed = set_counted(s, COUNT_MISSED);
 	ret_info->repaired = set_counted(s, COUNT_REPAIRED);
 	ret_info->read_second = set_counted(s, COUNT_READ_SECONDARY);
+}
+
+void
+set_disks_info(const struct store *st, struct store_move_info *ret_move, struct store_copies_info *ret_copies)
+{
+	if (ret_move)
+		set_move_info(st, ret_move);
+	if (ret_copies)
+		copies_info(st, ret_copies);
 }

@@ -114,7 +114,8 @@ int set_list(struct store_port *sp, struct store_list *ls);
 
 /* ---- set_info.c ---- */
 
-void set_copies_info(const struct store *st, struct store_copies_info *ret_info);
+void set_disks_info(const struct store *st, struct store_move_info *ret_move,
+		    struct store_copies_info *ret_copies);
 const char *set_background(const struct store *st);
 
 /* ---- bucket_make.c, bucket_remove.c, bucket_attrs.c ---- */

@@ -273,6 +273,7 @@ struct store_member_ops {
 	 */
 	void (*two_use)(const struct store *st, unsigned slot, struct store_use *ret_use);
 };
+_Static_assert(sizeof(struct store_member_ops) <= 13 * sizeof(void (*)(void)), "at most 13 functions");
 
 /* The changes that consist of one step, with the type of the caller's operation. */
 enum store_act {
@@ -437,17 +438,21 @@ struct store_ops {
 	 * STORE_ANSWERS. NULL: the back end always answers, or the units of the back end report problems, and
 	 * no other process can replace this process. */
 	enum store_answer (*answers)(const struct store *st, char *why, size_t len);
-	/* Implements store_change_disks() and store_set_move_rate(). NULL: the disks are fixed; move_info() and
-	 * copies_info() are NULL, too. */
+	/* Implements store_change_disks() and store_set_move_rate(). NULL: the disks are fixed; disks_info() is
+	 * NULL, too. */
 	int (*change_disks)(struct store *st, const struct store_disk_change *c, char *said, size_t said_len);
-	void (*move_info)(const struct store *st, struct store_move_info *ret_info);
-	void (*copies_info)(const struct store *st, struct store_copies_info *ret_info);
+	/* Implements store_move_info() and store_copies_info(); ret_move or ret_copies is NULL. */
+	void (*disks_info)(const struct store *st, struct store_move_info *ret_move,
+			   struct store_copies_info *ret_copies);
 	/* Implements store_background(). NULL: the back end has no background work. */
 	const char *(*background)(const struct store *st);
 	void (*unit_info)(const struct store *st, int unit, struct store_unit_info *ret_info);
 	/* additional functions of an engine; NULL: the back end stores no placement map */
 	const struct store_member_ops *member;
 };
+_Static_assert(sizeof(struct store_ops) <= (32 + 2) * sizeof(void (*)(void)),
+	       "at most 32 functions, a name and `member`: what a function can do by an argument needs no "
+	       "other one");
 
 /* A back end in a separate module: the symbol gantry_store_module of the module. The daemon loads the module
  * if the configuration names this back end. */

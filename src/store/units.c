@@ -57,16 +57,16 @@ void
 store_move_info(const struct store *st, struct store_move_info *ret_info)
 {
 	*ret_info = (struct store_move_info){ .is_running = false };
-	if (st->ops->move_info)
-		st->ops->move_info(st, ret_info);
+	if (st->ops->disks_info)
+		st->ops->disks_info(st, ret_info, NULL);
 }
 
 void
 store_copies_info(const struct store *st, struct store_copies_info *ret_info)
 {
 	*ret_info = (struct store_copies_info){ .is_used = false };
-	if (st->ops->copies_info)
-		st->ops->copies_info(st, ret_info);
+	if (st->ops->disks_info)
+		st->ops->disks_info(st, NULL, ret_info);
 }
 
 void

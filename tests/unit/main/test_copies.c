@@ -20,9 +20,10 @@ static struct store_copies_info given;
 static enum store_unit_state state;
 
 static void
-give(const struct store *st, struct store_copies_info *ret_info)
+give(const struct store *st, struct store_move_info *ret_move, struct store_copies_info *ret_copies)
 {
-	*ret_info = given;
+	assert_null(ret_move);
+	*ret_copies = given;
 }
 
 static void
@@ -34,7 +35,7 @@ unit(const struct store *st, int i, struct store_unit_info *ret_info)
 	snprintf(ret_info->label, sizeof ret_info->label, "label-%d", i);
 }
 
-static const struct store_ops ops = { .copies_info = give, .unit_info = unit };
+static const struct store_ops ops = { .disks_info = give, .unit_info = unit };
 static struct store st = { &ops };
 static struct admin_reasons found;
 
