@@ -58,7 +58,7 @@ one contract_asan build/asan/rados/test_contract 2
 HISTORIES=50 one diff "$BUILD/rados/test_diff"
 one ahead "$BUILD/rados/test_ahead"
 one ahead_asan build/asan/rados/test_ahead
-for t in smoke put get overwrite sizes large scality s3_buckets s3_objects s3_multipart s3_facts s3_refused conditions quota; do
+for t in smoke put get overwrite sizes large scality s3_buckets s3_objects s3_multipart s3_facts s3_refused conditions quota ttl; do
 	one "$t" "tests/system/$t.sh"
 done
 # Over connections of RC.
