@@ -129,6 +129,7 @@ drop_bucket(struct align *a, const struct bucket *b)
 		p->ls.bucket_len = b->len;
 		p->ls.max = PAGE;
 		p->ls.entry = on_object;
+		p->ls.shows_gone = true;
 		p->key_nr = 0;
 		r = STORE_DO(a->user, &p->ls.op, store_list(a->to, &p->ls));
 		for (uint32_t i = 0; r >= 0 && i < p->key_nr; i++) {

@@ -5,6 +5,9 @@
  */
 #include "set_rig.h"
 
+#include "set/start/start.h"
+#include "store/user.h"
+
 #include "base/check.h"
 
 #include <pthread.h>
@@ -879,6 +882,41 @@ test_life(void **state)
 	mem_disks_begin(0);
 }
 
+/* What the start of a set removes on one engine: a bucket that the first engine does not have, also with objects that have expired. */
+static void
+test_aligned(void **state)
+{
+	struct store *both[2], *second;
+	struct store_commit c = { .inline_data = "x", .inline_len = 1 };
+	struct store_stat stat;
+	struct store_user *u;
+	struct store_put op;
+	struct store_del del;
+	char err[128];
+
+	set_begin(2, 2, &quick);
+	both[0] = engine(0);
+	both[1] = second = engine(1);
+	assert_int_equal(store_user_new(&second, 1, &u), 0);
+	assert_int_equal(STORE_DO(u, &del.op, store_bucket_create(store_user_port(u, 0), "b", 1, 0, &del)),
+			 0);
+	for (int i = 0; i < 2; i++) {
+		char name[32];
+		struct store_key k = key_of("b", key_on(name, "b", 1, i));
+
+		c.meta.expires_ns = i ? NS_PER_S : 0;
+		memset(&op, 0, sizeof op);
+		assert_int_equal(store_put_init(store_user_port(u, 0), &op, &k, 1), 0);
+		assert_int_equal(STORE_DO(u, &op.op, store_put_commit(store_user_port(u, 0), &op, &c)), 0);
+		store_put_abort(store_user_port(u, 0), &op);
+	}
+	assert_int_equal(set_align_buckets(both, 2, err, sizeof err), 0);
+	assert_int_equal(STORE_DO(u, &stat.op, store_bucket_head(store_user_port(u, 0), "b", 1, &stat)),
+			 -ENXIO);
+	store_user_free(u);
+	set_end();
+}
+
 int
 main(void)
 {
@@ -902,6 +940,7 @@ main(void)
 		cmocka_unit_test(test_copies_one_disk),
 		cmocka_unit_test(test_copies_by_default),
 		cmocka_unit_test(test_life),
+		cmocka_unit_test(test_aligned),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
