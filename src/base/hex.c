@@ -2,7 +2,9 @@
 /* Hexadecimal text, see hex.h. */
 #include "base/hex.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <string.h>
 
 /* A table: the digits of an address or a sum have no order that a processor could foresee. */
 #define NO -1, -1, -1, -1, -1, -1, -1, -1
@@ -46,18 +48,33 @@ hex_bytes(const char *text, void *ret_bytes, size_t len)
 	return 0;
 }
 
-/* Every answer has 48 digits at least.  The two of a byte are made together, the first in the lower byte of a word. */
+#define EIGHT(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Makes the digits of up to four bytes, of which v has one in each 16 bits; the first digit is the lowest byte of the
+ * result. */
+static uint64_t
+digits_of(uint64_t v)
+{
+	v = (v >> 4 | v << 8) & EIGHT(0x0f);
+	return v + EIGHT('0') + (((v + EIGHT(6)) >> 4) & EIGHT(1)) * ('a' - '0' - 10);
+}
+
+/* Every answer has 48 digits at least: the digits of four bytes are made together. */
 void
 hex_write(char *text, const void *bytes, size_t len)
 {
 	const unsigned char *p = bytes;
+	uint64_t v;
 
-	for (size_t i = 0; i < len; i++) {
-		unsigned v = (p[i] >> 4 | (unsigned)p[i] << 8) & 0x0f0f;
-
-		v += 0x3030 + ((v + 0x0606) >> 4 & 0x0101) * ('a' - '0' - 10);
-		text[2 * i] = (char)v;
-		text[2 * i + 1] = (char)(v >> 8);
+	for (; len >= 4; text += 8, p += 4, len -= 4) {
+		v = digits_of(p[0] | (uint64_t)p[1] << 16 | (uint64_t)p[2] << 32 | (uint64_t)p[3] << 48);
+		v = htole64(v);
+		memcpy(text, &v, sizeof v);
+	}
+	for (; len; text += 2, p++, len--) {
+		v = digits_of(*p);
+		text[0] = (char)v;
+		text[1] = (char)(v >> 8);
 	}
 }
 

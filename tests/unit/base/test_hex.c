@@ -27,6 +27,26 @@ every_byte(void **state)
 	}
 }
 
+/* Four bytes are written at a time, and the last ones alone. */
+static void
+every_length(void **state)
+{
+	unsigned char bytes[40];
+
+	for (size_t i = 0; i < sizeof bytes; i++)
+		bytes[i] = (unsigned char)(i * 167 + 13);
+	for (size_t n = 0; n <= sizeof bytes; n++) {
+		char want[2 * sizeof bytes + 2] = "", text[2 * sizeof bytes + 2];
+
+		memset(text, '?', sizeof text);
+		for (size_t i = 0; i < n; i++)
+			snprintf(want + 2 * i, 3, "%02x", bytes[i]);
+		hex_write(text, bytes, n);
+		assert_memory_equal(text, want, 2 * n);
+		assert_int_equal(text[2 * n], '?');
+	}
+}
+
 static void
 numbers(void **state)
 {
@@ -53,7 +73,8 @@ numbers(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(every_byte), cmocka_unit_test(numbers) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(every_byte), cmocka_unit_test(every_length),
+					    cmocka_unit_test(numbers) };
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
