@@ -5,6 +5,7 @@
 #include "base/address.h"
 
 #include <arpa/inet.h>
+#include <endian.h>
 #include <errno.h>
 #include <string.h>
 
@@ -32,14 +33,24 @@ gid_is_link_local(const uint8_t gid[16])
 	return gid[0] == 0xfe && (gid[1] & 0xc0) == 0x80;
 }
 
+/* Returns the eight bytes of an address from `at` on as a number. */
+static uint64_t
+half(const uint8_t gid[16], size_t at)
+{
+	uint64_t v;
+
+	memcpy(&v, gid + at, sizeof v);
+	return be64toh(v);
+}
+
 bool
 gid_prefix_equal(const uint8_t a[16], const uint8_t b[16], unsigned bits)
 {
-	unsigned bytes = bits / 8, rest = bits % 8;
+	uint64_t high = half(a, 0) ^ half(b, 0), low = half(a, 8) ^ half(b, 8);
 
-	if (memcmp(a, b, bytes) != 0)
-		return false;
-	return rest == 0 || (a[bytes] ^ b[bytes]) >> (8 - rest) == 0;
+	if (bits <= 64)
+		return bits == 0 || high >> (64 - bits) == 0;
+	return high == 0 && low >> (128 - bits) == 0;
 }
 
 bool
@@ -120,8 +131,12 @@ is_no_host(const uint8_t gid[16])
 static bool
 bits_are(const uint8_t gid[16], unsigned from, unsigned to, bool ones)
 {
-	for (unsigned i = from; i < to; i++) {
-		if ((gid[i / 8] >> (7 - i % 8) & 1) != ones)
+	for (unsigned i = from / 8; i * 8 < to; i++) {
+		unsigned after =
+			i * 8 + 8 > to ? i * 8 + 8 - to : 0; /* bits of this byte after the last one */
+		unsigned mask = 0xffu >> (i * 8 < from ? from % 8 : 0) & 0xffu << after;
+
+		if ((gid[i] & mask) != (ones ? mask : 0))
 			return false;
 	}
 	return true;

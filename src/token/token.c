@@ -65,9 +65,11 @@ token_has_dc_shape(const char *text, size_t len)
 bool
 token_has_rc_shape(const char *text, size_t len)
 {
+	struct span s = token_strip(text, len);
 	enum token_kind kind;
 
-	return token_is_family(token_strip(text, len), false, &kind) && kind == TOKEN_RC_V1;
+	/* Most descriptors are shorter. */
+	return s.len >= TOKEN_RC_LEN && token_is_family(s, false, &kind) && kind == TOKEN_RC_V1;
 }
 
 static bool
