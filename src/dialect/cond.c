@@ -143,12 +143,23 @@ has_conditions(enum op op)
 	}
 }
 
+/* Tells whether a field may be a condition. Most requests have no such field. */
+static bool
+may_have_condition(const struct dialect_in *in)
+{
+	for (int i = 0; i < in->field_nr; i++) {
+		if (name_begins(&in->fields[i], "if-") || name_begins(&in->fields[i], "x-amz-if-"))
+			return true;
+	}
+	return false;
+}
+
 enum fault
 cond_parse(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
 	enum fault f;
 
-	if (!has_conditions(t->op))
+	if (!has_conditions(t->op) || !may_have_condition(in))
 		return FAULT_NONE;
 	f = cond_etags(in, "if-match", &t->if_match, ret_why);
 	if (f == FAULT_NONE)

@@ -132,6 +132,7 @@ struct dialect_in {
 	const struct field *fields;
 	int field_nr;
 	bool http_1_0; /* true: the request line named HTTP/1.0 */
+	bool is_clean; /* true: the caller has checked the characters of all fields, as dialect_parse() would */
 };
 
 /* The operations OP_..., listed in op.def. */
@@ -294,10 +295,7 @@ struct list_query {
 struct target {
 	enum op op;
 	char bucket[64];
-	uint16_t bucket_len;
-	char key[DIALECT_KEY_MAX + 1];
-	uint16_t key_len;
-	bool virtual_host; /* true: the field Host named the bucket */
+	uint16_t bucket_len, key_len;
 
 	struct range range;
 	struct etag_list if_match, if_none_match;
@@ -310,6 +308,7 @@ struct target {
 	uint32_t if_range_etag_len;
 	uint64_t if_range_s;
 
+	bool virtual_host; /* true: the field Host named the bucket */
 	bool have_content_length, chunked;
 	uint64_t content_length;
 	bool expect_continue;
@@ -354,7 +353,6 @@ struct target {
 	bool have_if_match_size, have_if_match_mtime;
 	uint64_t if_match_size, if_match_mtime_s;
 	int tag_nr; /* number of tags in attrs (x-amz-tagging) of this upload */
-
 	bool moved; /* true: the query contains header fields that the SDK has moved there */
 
 	/* Name of the first unknown x-amz-* header, in the request's memory; length 0: there is none. The
@@ -383,6 +381,7 @@ struct target {
 	struct list_query *list;  /* parameters of a list; NULL for other operations */
 	/* Provides the memory of attrs, copy and list; the owner of the source frees it after the request. */
 	struct target_source source;
+	char key[DIALECT_KEY_MAX + 1]; /* key_len bytes and a NUL; the bytes after it are not cleared */
 };
 
 /* Gets the given memory blocks (TARGET_... bits), except those that the target has already; clears copy and

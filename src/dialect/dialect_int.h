@@ -9,6 +9,36 @@
 #include <string.h>
 #include <strings.h>
 
+/* ---- texts, eight bytes at a time ---- */
+
+#define EIGHT(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+/* Returns the first eight bytes of a text that has as many. */
+static inline uint64_t
+word_at(const char *text)
+{
+	uint64_t w;
+
+	memcpy(&w, text, sizeof w);
+	return w;
+}
+
+static inline bool
+word_is_ascii(uint64_t w)
+{
+	return !(w & EIGHT(0x80));
+}
+
+/* Returns true if one of the eight bytes is below 0x20, or 0x7f: the subtraction sets the high bit of a byte that is
+ * less. */
+static inline bool
+word_has_control(uint64_t w)
+{
+	uint64_t del = w ^ EIGHT(0x7f);
+
+	return (((w - EIGHT(0x20)) & ~w) | ((del - EIGHT(1)) & ~del)) & EIGHT(0x80);
+}
+
 /* ---- wire.c: the one table of descriptor headers ---- */
 
 enum decline_style {
@@ -68,8 +98,15 @@ enum fault wire_find(const struct dialect_in *in, struct target *t, const char *
 
 /* Finds the field with this name. Returns FAULT_NONE, and the field in *ret_f, NULL if the field is absent;
  * FAULT_BAD_REQUEST with the sentence `repeated` if there are several such fields. */
-enum fault field_one(const struct dialect_in *in, const char *name, const char *repeated,
-		     const struct field **ret_f, const char **ret_why);
+static inline enum fault
+field_one(const struct dialect_in *in, const char *name, const char *repeated, const struct field **ret_f,
+	  const char **ret_why)
+{
+	int nr;
+
+	*ret_f = dialect_field(in, name, &nr);
+	return nr > 1 ? refuse(ret_why, FAULT_BAD_REQUEST, repeated) : FAULT_NONE;
+}
 /* Checks the head of a request for errors that libmicrohttpd accepts: in names and values of fields, in Host,
  * and in the headers about the length of the body. */
 enum fault fields_check_head(const struct dialect_in *in, struct target *t, const char **ret_why);

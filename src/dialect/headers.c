@@ -70,7 +70,9 @@ row_of(struct span name)
 
 		if (r->name[0] != (char)('a' + letter))
 			return NULL;
+		/* Names of one length often differ in their last letter. */
 		if ((r->match == WHOLE ? name.len == r->len : name.len >= r->len) &&
+		    span_may_be_letter(name.p[r->len - 1], r->name[r->len - 1]) &&
 		    strncasecmp(name.p, r->name, r->len) == 0)
 			return r;
 	}

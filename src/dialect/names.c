@@ -56,7 +56,7 @@ bool
 is_utf8(const char *text, size_t len)
 {
 	while (len) {
-		int n = utf8_length(text, len);
+		int n = len >= 8 && word_is_ascii(word_at(text)) ? 8 : utf8_length(text, len);
 
 		if (n == 0)
 			return false;
@@ -79,6 +79,10 @@ utf8_count(const char *text, size_t len)
 bool
 has_control(const char *text, size_t len)
 {
+	for (; len >= 8; text += 8, len -= 8) {
+		if (word_has_control(word_at(text)))
+			return true;
+	}
 	for (size_t i = 0; i < len; i++) {
 		if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
 			return true;
@@ -95,6 +99,7 @@ is_lower_alnum(char c)
 bool
 is_bucket_name(const char *name, size_t len)
 {
+	bool may_be_address = true;
 	char text[64];
 	struct in_addr ip;
 
@@ -103,7 +108,10 @@ is_bucket_name(const char *name, size_t len)
 	for (size_t i = 0; i < len; i++) {
 		if (!is_lower_alnum(name[i]) && name[i] != '-' && (name[i] != '.' || name[i - 1] == '.'))
 			return false;
+		may_be_address &= name[i] == '.' || (name[i] >= '0' && name[i] <= '9');
 	}
+	if (!may_be_address)
+		return true;
 	memcpy(text, name, len);
 	text[len] = 0;
 	return inet_pton(AF_INET, text, &ip) != 1;

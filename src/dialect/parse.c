@@ -266,7 +266,8 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	struct moved moved;
 	bool window;
 
-	memset(t, 0, sizeof *t);
+	memset(t, 0, offsetof(struct target, key));
+	t->key[0] = 0;
 	t->source = in->parts;
 	*ret_why = "";
 	if (in->field_nr > DIALECT_FIELDS_MAX)

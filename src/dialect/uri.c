@@ -104,6 +104,8 @@ control_route(struct span path, enum method m, struct target *t, const char **re
 		{ "/.s3rdma-rc/disconnect", OP_RC_DISCONNECT },
 	};
 
+	if (!span_begins(path, "/."))
+		return FAULT_NONE;
 	for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
 		if (!span_is(path, routes[i].path))
 			continue;

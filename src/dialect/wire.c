@@ -122,9 +122,11 @@ dialect_must_sign_beside(enum wire_form w, struct span name, bool relax)
 {
 	static const struct {
 		const char *header, *why;
+		size_t len;
 	} beside[] = {
 #define BESIDE(header)                                                                                       \
-	{ header, header " is not among SignedHeaders: with an RDMA descriptor it has to be." },
+	{ header, header " is not among SignedHeaders: with an RDMA descriptor it has to be.",               \
+	  sizeof header - 1 },
 #include "dialect/wire.def"
 	};
 
@@ -132,7 +134,7 @@ dialect_must_sign_beside(enum wire_form w, struct span name, bool relax)
 	if (w == WIRE_NONE || (wire_rows[w].sign != SIGN_ALWAYS && relax))
 		return NULL;
 	for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
-		if (span_is_nocase(name, beside[i].header))
+		if (name.len == beside[i].len && strncasecmp(name.p, beside[i].header, name.len) == 0)
 			return beside[i].why;
 	}
 	return NULL;
@@ -229,7 +231,7 @@ dialect_token(const struct dialect_in *in, struct target *t, const char **ret_wh
 		t->wire = WIRE_NONE;
 	if (t->wire == WIRE_NONE)
 		return FAULT_NONE;
-	f = dialect_field(in, wire_rows[t->wire].header, NULL);
+	f = dialect_field_n(in, wire_rows[t->wire].header, wire_rows[t->wire].header_len, NULL);
 	if (wire_rows[t->wire].served && !wire_rows[t->wire].served(in->rdma)) {
 		t->token = (struct token){ .kind = TOKEN_OFF };
 		return FAULT_NONE;

@@ -222,6 +222,30 @@ key_length(void **state)
 	}
 }
 
+/* Keys are read by eights: each byte counts at each place. */
+static void
+key_bytes(void **state)
+{
+	static const struct {
+		const char *bytes;
+		enum fault want;
+	} cases[] = {
+		{ "%C3%A9", FAULT_NONE }, { "%F0%9F%92%BE", FAULT_NONE }, { "%7E", FAULT_NONE },
+		{ "%01", FAULT_BAD_URI }, { "%1F", FAULT_BAD_URI },       { "%7F", FAULT_BAD_URI },
+		{ "%FF", FAULT_BAD_URI }, { "%C3", FAULT_BAD_URI },       { "%A9", FAULT_BAD_URI },
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		for (int before = 0; before < 20; before++) {
+			char target[64];
+
+			snprintf(target, sizeof target, "/bkt/%.*s%sz", before, "0123456789abcdefghij",
+				 cases[i].bytes);
+			assert_fault(rq_parse(s3("GET", target)), cases[i].want);
+		}
+	}
+}
+
 static void
 query_keys(void **state)
 {
@@ -444,8 +468,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(s3_operations), cmocka_unit_test(bucket_names),
 		cmocka_unit_test(s3_keys),       cmocka_unit_test(key_length),
-		cmocka_unit_test(query_keys),    cmocka_unit_test(scality_keys),
-		cmocka_unit_test(scality_nul),   cmocka_unit_test(scality_paths),
+		cmocka_unit_test(key_bytes),     cmocka_unit_test(query_keys),
+		cmocka_unit_test(scality_keys),  cmocka_unit_test(scality_nul),
+		cmocka_unit_test(scality_paths),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
