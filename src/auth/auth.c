@@ -19,6 +19,9 @@ identity_init(struct identity *id)
 void
 identity_put(struct identity *id)
 {
+	/* Without an entry of the keys there is no signing key. */
+	if (!id->keys)
+		return;
 	auth_keys_put(id->keys);
 	OPENSSL_cleanse(id, sizeof *id);
 }

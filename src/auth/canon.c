@@ -201,7 +201,8 @@ put_value(struct sink *k, struct span v)
 {
 	size_t from = 0;
 
-	for (size_t i = 1; i < v.len; i++) {
+	/* Most values have no blank. */
+	for (size_t i = memchr(v.p, ' ', v.len) ? 1 : v.len; i < v.len; i++) {
 		if (v.p[i] != ' ' || v.p[i - 1] != ' ')
 			continue;
 		put(k, v.p + from, i - from);

@@ -56,12 +56,6 @@ payload_find(const struct dialect_in *in, const struct target *t, bool is_signed
 	if (nr > 1)
 		return refuse(ret_why, FAULT_BAD_REQUEST, "x-amz-content-sha256 came more than once.");
 	*ret_text = f ? field_text(f) : span_of("UNSIGNED-PAYLOAD");
-	for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
-		if (span_is(*ret_text, streams[i].text)) {
-			id->payload = streams[i].p;
-			return check_stream(t, is_signed, streams[i].p, ret_why);
-		}
-	}
 	if (span_is(*ret_text, "UNSIGNED-PAYLOAD")) {
 		id->payload = PAYLOAD_UNSIGNED;
 		/* SDKs that do not sign send their trailers so. */
@@ -70,6 +64,12 @@ payload_find(const struct dialect_in *in, const struct target *t, bool is_signed
 			return check_stream(t, is_signed, id->payload, ret_why);
 		}
 		return FAULT_NONE;
+	}
+	for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
+		if (span_is(*ret_text, streams[i].text)) {
+			id->payload = streams[i].p;
+			return check_stream(t, is_signed, streams[i].p, ret_why);
+		}
 	}
 	if (span_begins(*ret_text, "STREAMING-"))
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,

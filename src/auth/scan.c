@@ -94,6 +94,19 @@ stamp_format(uint64_t unix_s, char out[AUTH_STAMP_LEN + 1])
 		 (unsigned)tm.tm_min % 100, (unsigned)tm.tm_sec % 100);
 }
 
+/* Writes "20130524/us-east-1/s3/aws4_request". date: 8 digits; region: at most AUTH_REGION_MAX bytes. */
+static void
+put_scope(struct span date, struct span region, char out[AUTH_SCOPE_MAX])
+{
+	_Static_assert(8 + 1 + AUTH_REGION_MAX + sizeof SERVICE_SCOPE <= AUTH_SCOPE_MAX, "the longest scope");
+
+	memcpy(out, date.p, date.len);
+	out += date.len;
+	*out++ = '/';
+	memcpy(out, region.p, region.len);
+	memcpy(out + region.len, SERVICE_SCOPE, sizeof SERVICE_SCOPE);
+}
+
 enum fault
 scan_credential(struct span text, const char *region, enum fault bad, struct sigv4 *s, const char **ret_why)
 {
@@ -122,8 +135,7 @@ scan_credential(struct span text, const char *region, enum fault bad, struct sig
 		return refuse(ret_why, bad, "The credential does not end in aws4_request.");
 	s->access_key = part[0];
 	s->region = part[2];
-	snprintf(s->scope, sizeof s->scope, "%.8s/%.*s" SERVICE_SCOPE, part[1].p, (int)part[2].len,
-		 part[2].p);
+	put_scope(part[1], part[2], s->scope);
 	return FAULT_NONE;
 }
 
