@@ -95,12 +95,12 @@ write_over(void *cookie, const char *name, const char *value)
 
 	if (k->other)
 		return;
-	len = strlen(value);
-	k->other = i >= k->nr || len != k->header[i].len || strcmp(name, k->header[i].name) != 0;
+	k->other = i >= k->nr || strcmp(name, k->header[i].name) != 0;
 	/* Most values say what they said before. */
-	if (k->other || memcmp(k->header[i].value, value, len) == 0)
+	if (k->other || strcmp(value, k->header[i].value) == 0)
 		return;
-	k->other = !is_plain(value, len);
+	len = strlen(value);
+	k->other = len != k->header[i].len || !is_plain(value, len);
 	if (!k->other)
 		memcpy(k->header[i].value, value, len);
 }
@@ -118,6 +118,14 @@ note_header(void *cookie, enum MHD_ValueKind kind, const char *name, const char 
 	return MHD_YES;
 }
 
+/* Passes the fields of a kept reply to header(), with the date, which the library would compute for each reply. */
+static void
+kept_headers(struct hconn *c, void (*header)(void *cookie, const char *name, const char *value), void *cookie)
+{
+	header(cookie, MHD_HTTP_HEADER_DATE, c->l->h->date);
+	req_reply_headers(c->rq, header, cookie);
+}
+
 /* Does the reply of c fit in there?  Then it is there now. */
 static bool
 fits(struct kept *k, struct hconn *c)
@@ -126,7 +134,7 @@ fits(struct kept *k, struct hconn *c)
 		return false;
 	k->at = 0;
 	k->other = false;
-	req_reply_headers(c->rq, write_over, k);
+	kept_headers(c, write_over, k);
 	return !k->other && k->at == k->nr;
 }
 
@@ -153,7 +161,7 @@ kept_response(struct hconn *c, const struct reply *r)
 	k->resp = make_response(c, r);
 	if (!k->resp)
 		return NULL;
-	req_reply_headers(c->rq, add_header, k->resp);
+	kept_headers(c, add_header, k->resp);
 	k->nr = 0;
 	/* More headers than there is room for never fit, so they are not written over. */
 	MHD_get_response_headers(k->resp, note_header, k);

@@ -337,12 +337,25 @@ after_run(struct http *h)
 	}
 }
 
+/* Sets the date of kept replies, if the second has changed. */
+static void
+set_date(struct http *h)
+{
+	uint64_t now_s = clock_wall_ns() / NS_PER_S;
+
+	if (now_s == h->date_s)
+		return;
+	h->date_s = now_s;
+	http_date_format(now_s, h->date);
+}
+
 bool
 http_run(struct http *h)
 {
 	uint64_t now = clock_ns();
 	bool more = false;
 
+	set_date(h);
 	for (int i = 0; i < h->listener_nr; i++) {
 		struct listener *l = &h->listeners[i];
 

@@ -73,7 +73,7 @@ enum conn_stage {
 };
 
 #define KEPT_NR 8
-#define KEPT_HEADERS_MAX 16
+#define KEPT_HEADERS_MAX 17
 /*
  * A sent reply without a body, kept to be used again. The library makes three allocations for each header of
  * a new reply. The next reply mostly has the same headers with values of equal length, so the new values are
@@ -251,6 +251,8 @@ struct http {
 	/* true: this version of libmicrohttpd appends a folded line to the name of the field, and ends the
 	 * text at a NUL (mhd_head_check.c) */
 	bool folds_wrong;
+	uint64_t date_s;                           /* time of `date`, seconds since 1970 */
+	char date[30];                             /* date of kept replies, as of this turn of the loop */
 	struct MHD_Response *canned[2][CANNED_NR]; /* canned answers by dialect and kind */
 	struct kept kept[KEPT_NR];
 	unsigned kept_next; /* index in kept[] of the reply that is replaced next */
