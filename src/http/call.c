@@ -58,6 +58,7 @@ begin(struct hconn *c, const char *method, const char *version)
 			     .target_len = c->head->target_len,
 			     .local = (struct sockaddr *)&c->local,
 			     .peer = (struct sockaddr *)&c->peer,
+			     .client = c->client,
 			     .conn = c };
 
 	c->taken += head_bytes(c);

@@ -179,6 +179,7 @@ conn_start(struct hconn *c)
 	int rc;
 
 	c->where = CONN_COMING;
+	c->client = reqs_client_of(h->reqs, (struct sockaddr *)&c->peer);
 	list_push_tail(&h->coming, &c->link);
 	h->stirred = true;
 	c->l->hot = true;

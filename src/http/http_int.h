@@ -133,6 +133,7 @@ struct hconn {
 	struct MHD_Connection *mc;
 	int fd;
 	struct sockaddr_storage local, peer;
+	uint32_t client; /* id of the client for req/, from conn_start() on */
 
 	/* Poll of the socket: for the PROXY header, then for the client's close (POLLRDHUP), then, after the
 	 * library has closed the connection, for unread input (linger_poll()). */

@@ -228,7 +228,13 @@ parts_begin(struct req *rq, const struct req_in *in)
 	rq->digest.mask = 0;
 	rq->target.op = OP_NONE;
 	memset(&rq->lease, 0, sizeof rq->lease);
-	xfer_idle(&rq->xfer, xfer_client_of(in->peer, rq->rs->client_key), on_xfer_done);
+	xfer_idle(&rq->xfer, in->client, on_xfer_done);
+}
+
+uint32_t
+reqs_client_of(const struct reqs *rs, const struct sockaddr *peer)
+{
+	return xfer_client_of(peer, rs->client_key);
 }
 
 struct req *

@@ -147,8 +147,12 @@ struct req_in {
 	char *target;
 	size_t target_len;
 	const struct sockaddr *local, *peer; /* addresses of the connection, kept by http/ until req_end() */
+	uint32_t client;                     /* id of the client, from reqs_client_of() */
 	void *conn;
 };
+
+/* Returns the id of the client at an address. http/ asks once for each connection. */
+uint32_t reqs_client_of(const struct reqs *rs, const struct sockaddr *peer);
 
 /* Writes a line of the access log for a message that was answered with f before a request began, and the id
  * for the answer to out: 16 digits and a NUL, as in x-amz-request-id. in->target may be NULL. */

@@ -110,6 +110,12 @@ reqs_live(const struct reqs *rs)
 	return rs->live_nr;
 }
 
+uint32_t
+reqs_client_of(const struct reqs *rs, const struct sockaddr *peer)
+{
+	return 0;
+}
+
 void
 reqs_refused(struct reqs *rs, const struct req_in *in, enum fault f, char out[17])
 {

@@ -342,6 +342,7 @@ x_begin(struct xchg *x)
 
 	x->in.in.fields = x->fields;
 	x->in.in.field_nr = x->field_nr;
+	x->in.client = reqs_client_of(rig.reqs, x->in.peer);
 	x->rq = req_begin(rig.reqs, &x->in);
 	assert_non_null(x->rq);
 	assert_int_equal(rig.between_nr - before, 1);

@@ -253,6 +253,7 @@ slot_start(struct sim_x *s)
 	s->x.in.in.fields = s->x.fields;
 	s->x.in.in.field_nr = s->x.field_nr;
 	rig_sa.sin_addr.s_addr = htonl(INADDR_LOOPBACK + (uint32_t)rnd(5));
+	s->x.in.client = reqs_client_of(rig.reqs, s->x.in.peer);
 	s->x.rq = req_begin(rig.reqs, &s->x.in);
 	if (!s->x.rq) { /* every request is in use: 503 by http/ */
 		assert_int_equal(reqs_live(rig.reqs), rig.conf->limits.requests);
