@@ -135,6 +135,13 @@ get_range(struct req *rq)
 	return req_lease(rq, get_leased, get_declined);
 }
 
+static bool
+is_conditional(const struct target *t)
+{
+	return t->if_match.present || t->if_none_match.present || t->have_if_modified_since ||
+	       t->have_if_unmodified_since || t->have_if_range;
+}
+
 static enum verdict
 get_opened(struct req *rq)
 {
@@ -145,6 +152,8 @@ get_opened(struct req *rq)
 	if (rq->obj.op.result < 0)
 		return req_fail(rq, fault_of(rq->obj.op.result), NULL);
 	rq->etag = rq->obj.meta.etag;
+	if (!is_conditional(&rq->target))
+		return req_go(rq, get_range);
 	len = etag_text(&rq->etag, etag);
 	f = dialect_conditions(&rq->target, etag, len, rq->obj.meta.mtime_ns / NS_PER_S);
 	if (f != FAULT_NONE)
@@ -329,7 +338,7 @@ object_headers(struct req *rq)
 
 	http_date_format(rq->obj.meta.mtime_ns / NS_PER_S, date);
 	reply_text(rq, reply_name(rq, FIELD_LAST_MODIFIED), date);
-	reply_text(rq, reply_name(rq, FIELD_ACCEPT_RANGES), "bytes");
+	reply_ref(rq, reply_name(rq, FIELD_ACCEPT_RANGES), "bytes");
 	if (rq->partial && rq->len > 0)
 		reply_header(rq, reply_name(rq, FIELD_CONTENT_RANGE), "bytes %llu-%llu/%llu",
 			     (unsigned long long)rq->off, (unsigned long long)(rq->off + rq->len - 1),

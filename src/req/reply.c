@@ -174,7 +174,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 	rq->reply.status = kind == OUT_DONE && rq->status_instead ? rq->status_instead : o.status;
 	req_id_text(rq, id);
 	reply_text(rq, "x-amz-request-id", id);
-	reply_text(rq, reply_name(rq, FIELD_SERVER), "gantry");
+	reply_ref(rq, reply_name(rq, FIELD_SERVER), "gantry");
 	if (names_region(rq, kind))
 		reply_text(rq, "x-amz-bucket-region", conf_region(rq->rs->env.conf));
 	if (o.reply)
