@@ -20,13 +20,13 @@
 int
 signature_parse(struct span b, uint8_t out[32])
 {
+	unsigned upper = 0;
+
 	if (b.len != 64)
 		return -EINVAL;
-	for (size_t i = 0; i < b.len; i++) {
-		if (b.p[i] >= 'A' && b.p[i] <= 'F')
-			return -EINVAL;
-	}
-	return hex_bytes(b.p, out, 32);
+	for (int i = 0; i < 64; i++)
+		upper |= (unsigned char)(b.p[i] - 'A') < 26;
+	return upper ? -EINVAL : hex_bytes(b.p, out, 32);
 }
 
 /* n digits at p; the caller has seen that they are digits. */

@@ -160,8 +160,8 @@ is_anycast_of(const uint8_t gid[16], unsigned prefix)
 static bool
 is_no_host_of(const uint8_t gid[16], const uint8_t net[16], unsigned prefix, bool is_ib)
 {
-	if (prefix > 126 || gid_is_v4(gid) != (prefix >= 96 && gid_is_v4(net)) ||
-	    !gid_prefix_equal(net, gid, prefix))
+	if (prefix > 126 || !gid_prefix_equal(net, gid, prefix) ||
+	    gid_is_v4(gid) != (prefix >= 96 && gid_is_v4(net)))
 		return false;
 	if (is_ib)
 		return bits_are(gid, prefix, 128, false);
