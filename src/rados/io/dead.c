@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cleaning up after a dead gateway, in this order (rule 4): its row is removed, which one gateway alone does;
- * all of its connections are put on the blocklist, or nothing more is done; of each id that it may have had under way the data says whose it is; the
- * generation of that shard is raised, so that no change which was on its way can win any more; then the index
- * is read, and what nothing in it names is removed.
+ * Clean-up after a dead gateway (rule 4), in this order. All its connections are put on the blocklist; if
+ * that fails, the clean-up ends. For each id that may be in use, the owner is read from the data object; the
+ * generation of the owner's shard is raised, so that a change of the dead gateway that is still in flight
+ * fails; then the index is read, and the data is removed if no row names it. Unfinished creations and
+ * removals of buckets are undone. At the end the row of the dead gateway is removed; if a step has failed,
+ * the row remains, and the clean-up is repeated later.
  */
 #include "rados/io/gateway_int.h"
 
@@ -16,15 +18,15 @@
 #define BLOCK_S (30u * 24 * 3600)
 #define LOOKS_AT_ONCE 256
 #define OWNER_MAX (STORE_BUCKET_MAX + 1 + STORE_KEY_MAX)
-#define LOOK_AT 4 /* data objects of an id that are asked whose they are: the first may not have come */
+#define LOOK_AT 4 /* data objects of an id whose owner is read: the first ones may not have been written */
 
-/* What an id was for. */
+/* Bucket and key for which an id was used; see txn_set_owner(). */
 struct owner {
 	char bytes[OWNER_MAX];
 	size_t len;
 };
 
-/* ---- what names an id ---- */
+/* ---- does a row name the id? ---- */
 
 struct naming {
 	struct rstore *st;
@@ -48,7 +50,7 @@ is_it(void *cookie, const struct row_name *name)
 	if (e == 0)
 		e = parts_names(list, len, false, is_it, cookie);
 	free(list);
-	/* Without memory, or with damage, nothing is removed. */
+	/* Without memory, or if the list is damaged, the id counts as named, and is not removed. */
 	return e != 0 && e != -ENOENT;
 }
 
@@ -71,7 +73,7 @@ on_upload(void *cookie, const char *key, size_t key_len, const char *val, size_t
 	return each_row(n->st, n->shard, prefix, on_record, cookie);
 }
 
-/* 1: the id is named; 0: it is not; -errno. */
+/* Returns 1 if a row of the shard names the id; 0: no row; or -errno. */
 static int
 is_named(struct rstore *st, const char *shard, const struct owner *o, struct rid id)
 {
@@ -82,11 +84,12 @@ is_named(struct rstore *st, const char *shard, const struct owner *o, struct rid
 	char prefix[OMAP_KEY_MAX];
 	int e;
 
-	/* Others go on: what names it goes from a part to the object's record, and from there to garbage, and is met on its way. */
+	/* The name of a data object moves from a part to the object's record, and from there to garbage,
+	 * while other gateways continue. Read in this order, the rows cannot miss it. */
 	key_upload(prefix, key, key_len, NULL);
 	e = each_row(st, shard, prefix, on_upload, &n);
 	fault_point("dead.parts_read");
-	/* Records of longer keys begin like this, too: they are looked at for nothing. */
+	/* This prefix also finds records of longer keys, which do no harm. */
 	if (e == 0) {
 		key_object(prefix, key, key_len);
 		e = each_row(st, shard, prefix, on_record, &n);
@@ -94,9 +97,9 @@ is_named(struct rstore *st, const char *shard, const struct owner *o, struct rid
 	return e == 0 ? each_row(st, shard, "g", on_record, &n) : e;
 }
 
-/* ---- its shard ---- */
+/* ---- the shard of an owner ---- */
 
-/* 0; -ENOENT: there is no such bucket. */
+/* Returns 0; -ENOENT: the bucket does not exist; -EBADMSG; or another -errno. */
 static int
 find_shard(struct rstore *st, const struct owner *o, struct label *ret_name)
 {
@@ -120,7 +123,8 @@ find_shard(struct rstore *st, const struct owner *o, struct label *ret_name)
 
 /* ---- ids ---- */
 
-/* Removes the data of an id if nothing names it. Returns 0; -EBADMSG: damage hides whether something does; or another -errno. */
+/* Removes the data of an id if no row names it. Returns 0; -EBADMSG: because of damage it is unknown
+ * whether a row names it; or another -errno. */
 static int
 clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 {
@@ -143,7 +147,7 @@ clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 	return e == -ENOENT ? 0 : e;
 }
 
-/* Asks up to LOOKS_AT_ONCE objects at once whose they are. */
+/* Reads the owners of up to LOOKS_AT_ONCE objects at the same time. */
 struct asking {
 	rados_completion_t comp;
 	struct owner owner;
@@ -179,7 +183,7 @@ ask_owners(struct rstore *st, uint32_t instance, uint64_t first, int nr, int n, 
 	return e;
 }
 
-/* Returns 0; -EBADMSG: the ids that damage concerns stay, and all others are done; or another -errno. */
+/* Returns 0; -EBADMSG: the data that damage concerns remains, all other ids are done; or another -errno. */
 static int
 clean_ids(struct rstore *st, const struct peer *p)
 {
@@ -204,12 +208,12 @@ clean_ids(struct rstore *st, const struct peer *p)
 	return e == 0 && is_damaged ? -EBADMSG : e;
 }
 
-/* ---- buckets that it was making or removing ---- */
+/* ---- buckets that the dead gateway was making or removing ---- */
 
 struct undone {
 	struct rstore *st;
 	uint32_t instance;
-	bool is_damaged; /* one of the rows, or a shard of a bucket */
+	bool is_damaged; /* true: one of the rows, or a shard of a bucket, is damaged */
 };
 
 static int
@@ -229,8 +233,8 @@ replace_row(struct rstore *st, const char *key, const char *val, size_t val_len,
 	return e == -ECANCELED ? 0 : e;
 }
 
-/* A removal that was not finished: the bucket is as it was. Generations are raised in any case, because a gate of the dead
- * one may be on its way. */
+/* Undoes a removal: opens the shards of the bucket again. Every generation is raised, because a write of
+ * the dead gateway that closes a shard may be in flight. */
 static int
 open_shards(struct rstore *st, const struct bucket_row *row)
 {
@@ -267,16 +271,16 @@ on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t
 
 	if (e == 0 && row.state != BUCKET_THERE && row.instance == u->instance)
 		e = end_change(u, key, val, val_len, &row);
-	/* A damaged row, or a damaged or missing shard, is noted; the other buckets are done all the same. */
+	/* A damaged row, or a damaged or missing shard, is noted, and the other buckets are cleaned up. */
 	if (e != -EBADMSG && e != -ENOENT)
 		return e;
 	u->is_damaged = true;
 	return 0;
 }
 
-/* ---- all of it ---- */
+/* ---- the clean-up ---- */
 
-/* 0; -ENOENT: one of an earlier version told of one address only; or -errno. */
+/* Returns 0; -ENOENT: a gateway of an earlier version, which has only the address in its row; or -errno. */
 static int
 read_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *ret_addrs)
 {
@@ -286,11 +290,11 @@ read_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *ret_addrs
 	return e < 0 ? e : gateway_addrs_decode(val, (size_t)e, ret_addrs);
 }
 
-/* The addresses of one that is dead, held against those of the others. */
+/* A search for addresses of a dead gateway among those of running gateways. */
 struct blocking {
 	struct rstore *st;
 	struct gateway_addrs *addrs;
-	const char *living; /* one of them that is another gateway's, too */
+	const char *living; /* an address of the dead gateway that a running gateway has as well */
 };
 
 static int
@@ -300,7 +304,7 @@ on_living(void *cookie, const char *key, size_t key_len, const char *val, size_t
 	struct gateway_addrs of;
 	int e = read_addrs(b->st, (uint32_t)strtoul(key + 1, NULL, 10), &of);
 
-	/* It has ended, or is of an earlier version. */
+	/* The gateway has ended, or has an earlier version. */
 	if (e == -ENOENT)
 		return 0;
 	for (uint32_t i = 0; e == 0 && i < of.nr; i++) {
@@ -312,8 +316,8 @@ on_living(void *cookie, const char *key, size_t key_len, const char *val, size_t
 	return e;
 }
 
-/* Checks what a dead gateway's row says before anybody is kept out of the cluster for it: single connections of clients, none of a
- * gateway that runs.  0 or -errno. */
+/* Checks the addresses of a dead gateway before they are put on the blocklist: each must be a single
+ * connection of a client, and none may be of a running gateway. Returns 0 or -errno. */
 static int
 check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
 {
@@ -344,8 +348,8 @@ check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
 	return e;
 }
 
-/* Each of its connections has an address, and may have writes on their way: without all of them on the blocklist nothing
- * is cleaned up.  0 or -errno. */
+/* Puts all connections of a dead gateway on the blocklist, because each may have writes in flight. Returns
+ * 0 or -errno: the clean-up must not continue. */
 static int
 block(struct rstore *st, const struct peer *p)
 {
@@ -387,7 +391,7 @@ clean_up_dead(struct rstore *st, const struct peer *p)
 	if (e < 0)
 		cleaner_warn(st, "not all could be cleaned up after gateway %u yet: %s", p->instance,
 			     u.is_damaged && e == -EBADMSG ? "rows of the index are damaged" : strerror(-e));
-	/* Garbage that it had made and not removed. */
+	/* For garbage that the dead gateway had not removed. */
 	atomic_store(&st->gw.sweep_all, true);
 	return e;
 }
@@ -400,7 +404,7 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 	uint64_t nr = atomic_load(&st->gw.gateways);
 	rados_write_op_t op;
 
-	/* One of those that run does it; twice would do no harm. */
+	/* One of the running gateways cleans up; a second clean-up would do no harm. */
 	if (p.instance % (nr ? nr : 1) != st->gw.rank)
 		return 0;
 	if (gateway_decode(val, val_len, &p.row) < 0) {
@@ -408,7 +412,7 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 		return 0;
 	}
 	if (clean_up_dead(st, &p) < 0)
-		return 0; /* again at the next turn */
+		return 0; /* repeated at the next turn */
 	fault_point("dead.cleaned");
 	op = rados_create_write_op();
 	usage_forget(st, p.instance);

@@ -75,8 +75,9 @@ void format_look(struct rstore *st);
 
 /* ---- sweep.c ---- */
 
-/* Logs a problem that the cleaner meets at every turn until the problem is solved: as a warning at the first time, and again
- * after ten minutes; else, or after WARNED_MAX other warnings in ten minutes, at level debug. Called by the cleaner. */
+/* Logs a problem that the cleaner finds at every turn until the problem is solved: as a warning at first,
+ * and again after ten minutes; otherwise, or after WARNED_MAX other warnings in ten minutes, at level
+ * debug. For the thread of the cleaner. */
 void cleaner_warn(struct rstore *st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Removes garbage that is EPOCHS_KEPT epochs old. */
 void sweep(struct rstore *st);

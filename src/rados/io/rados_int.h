@@ -141,10 +141,10 @@ op_generation(uint64_t from, uint64_t to)
 
 /* ---- gateways: gateway.c ---- */
 
-/* A warning of the cleaner. */
+/* A warning of the cleaner that was logged. */
 struct warned {
-	uint64_t crc64; /* of its text */
-	uint64_t at_ns; /* time at which it was logged last; 0: none was */
+	uint64_t crc64; /* CRC of the text */
+	uint64_t at_ns; /* time of the last such line; 0: no warning */
 };
 #define WARNED_MAX 32
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The removal of garbage.  What a change of the index took out of it lies in the same shard as a row of
- * garbage, with the epoch of that change; EPOCHS_KEPT epochs later nobody has it open any more, and the data
- * objects go, then the row.  Cut short anywhere, it is done again, by whoever comes.
+ * Removal of garbage. A change of the index records the replaced data as garbage: a row in the same shard,
+ * with the epoch of the change. EPOCHS_KEPT epochs later no reader uses the data any longer; the data objects
+ * are removed, and then the row. If the removal is interrupted, this or another gateway repeats it.
  *
- * Of removed buckets a row is left in the table of buckets: their shards go with all that is in them.
+ * For a removed bucket a row remains in the table of buckets, until its shards are removed with all data that
+ * they name.
  */
 #include "rados/io/gateway_int.h"
 
@@ -22,7 +23,8 @@
 
 #define REMOVE_AT_ONCE 32
 #define ROWS_AT_ONCE 128
-#define GAP_MAX 16 /* data objects that may be missing in front of one: so many writes may be under way */
+/* maximum number of missing data objects before an existing one: as many writes may be in flight */
+#define GAP_MAX 16
 
 #define WARN_AGAIN_NS (600 * NS_PER_S)
 
@@ -41,7 +43,7 @@ cleaner_warn(struct rstore *st, const char *fmt, ...)
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	crc64 = crc64_nvme(0, text, strlen(text));
-	/* The same warning, else the oldest. */
+	/* the entry of the same warning, otherwise the oldest entry */
 	for (struct warned *w = at; w < end; w++) {
 		if (w->crc64 == crc64) {
 			at = w;
@@ -61,13 +63,13 @@ cleaner_warn(struct rstore *st, const char *fmt, ...)
 struct sweeping {
 	struct rstore *st;
 	const char *object;
-	bool is_left; /* removed buckets that are too young, or damaged */
-	/* Removals under way, and the rows that are to go when all of them are over. */
+	bool is_left; /* removed buckets that are too recent, or damaged */
+	/* Removals in progress, and the rows that are removed after them. */
 	rados_completion_t comp[REMOVE_AT_ONCE];
 	char *row[ROWS_AT_ONCE];
 	int comp_nr, row_nr;
-	uint32_t missing; /* objects in a row that were not there */
-	int error;        /* the first */
+	uint32_t missing; /* number of consecutive data objects that did not exist */
+	int error;        /* first error */
 };
 
 static void
@@ -119,7 +121,7 @@ remove_data(struct rstore *st, struct rid id)
 
 static int remove_name(void *cookie, const struct row_name *n);
 
-/* The data of the parts that a map lists, and then it. */
+/* Removes the data of the parts in the list of a map, and then the map. */
 static int
 remove_map(struct sweeping *s, struct rid map)
 {
@@ -128,7 +130,7 @@ remove_map(struct sweeping *s, struct rid map)
 	size_t len = 0;
 	int e = read_own_map(s->st, map, &list, &len);
 
-	/* How many parts there are stands in the record, which is gone: as many as there are bytes for. */
+	/* The number of parts is in the removed record, so the whole list is decoded. */
 	if (e == 0)
 		e = parts_names(list, len, true, remove_name, s);
 	free(list);
@@ -145,7 +147,7 @@ remove_map(struct sweeping *s, struct rid map)
 	return e == -ENOENT ? 0 : e;
 }
 
-/* Begins the removal of what a row of garbage names. */
+/* Begins the removal of the data, or the map, that a row names. */
 static int
 remove_name(void *cookie, const struct row_name *n)
 {
@@ -159,7 +161,7 @@ remove_name(void *cookie, const struct row_name *n)
 	return 0;
 }
 
-/* What the rows named is gone: they go. */
+/* Waits for the removals, and then removes the rows that named the data. Returns 0 or -errno. */
 static int
 rows_over(struct sweeping *s)
 {
@@ -191,7 +193,7 @@ sweep_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 
 	if (e < 0)
 		return e;
-	/* The rows are in the order of epochs, so those that follow are too young as well. */
+	/* The rows are in the order of epochs, so all following rows are too recent as well. */
 	if (epoch + EPOCHS_KEPT > atomic_load(&s->st->gw.epoch))
 		return 1;
 	e = row_names(key, val, val_len, remove_name, s);
@@ -204,14 +206,14 @@ sweep_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 	return ++s->row_nr == ROWS_AT_ONCE ? rows_over(s) : 0;
 }
 
-/* 1: garbage is left; 0: none is; -errno. */
+/* Returns 1 if garbage is left; 0: none; or -errno. */
 static int
 sweep_shard(struct rstore *st, const char *object)
 {
 	struct sweeping s = { .st = st, .object = object };
 	int e = each_row(st, object, "g", sweep_entry, &s), r;
 
-	/* After an error the removals that were begun end; the rows stay, and it is done again. */
+	/* After an error the rows remain, and the removal is repeated later. */
 	removals_over(&s);
 	s.error = e < 0 ? e : s.error;
 	r = rows_over(&s);
@@ -263,7 +265,7 @@ doomed_row(void *cookie, const char *key, size_t key_len, const char *val, size_
 	if (e == 0)
 		e = remove_shards(s->st, &row);
 	if (e == -EBADMSG) {
-		/* The other buckets are removed all the same. */
+		/* The other removed buckets are handled nevertheless. */
 		cleaner_warn(s->st,
 			     "the shards of removed bucket %s stay: its row, or a row in them, is damaged",
 			     key + 1);
@@ -287,7 +289,7 @@ sweep_doomed(struct rstore *st)
 	return e < 0 ? e : s.is_left;
 }
 
-/* ---- all of it ---- */
+/* ---- all shards ---- */
 
 static int
 mark_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
@@ -297,7 +299,7 @@ mark_bucket(void *cookie, const char *key, size_t key_len, const char *val, size
 	struct rbucket *rb;
 
 	if (key_len < 2 || key_len - 1 > STORE_BUCKET_MAX || bucket_decode(val, val_len, &row) < 0)
-		return 0; /* --fsck tells of it */
+		return 0; /* reported by --fsck */
 	if (row.state != BUCKET_THERE)
 		return 0;
 	rb = rbucket_put_in(st, key + 1, key_len - 1, &row);

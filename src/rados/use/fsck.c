@@ -382,7 +382,7 @@ on_gateway(void *cookie, const char *key, size_t key_len, const char *val, size_
 	c->live = more;
 	more += c->live_nr++;
 	*more = (struct live){ .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
-	/* Any of its ids may be under way. */
+	/* Any of its ids may be in use. */
 	if (gateway_decode(val, val_len, &row) < 0) {
 		tell(c, "gateway %u: its row is damaged: its data without an owner is left out",
 		     more->instance);

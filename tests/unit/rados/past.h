@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The meta pool of the store of diff_rados_end(), on the cluster in memory, past the store. */
+/* Direct access to the meta pool of the store of diff_rados_end(), on the cluster in memory. */
 #ifndef TESTS_UNIT_RADOS_PAST_H
 #define TESTS_UNIT_RADOS_PAST_H
 
@@ -54,7 +54,7 @@ look_for_row(const char *object, const char *prefix, char key[80], char *val, si
 	return v_len;
 }
 
-/* Reads a row that is there, of at most 64 bytes. */
+/* Reads a row that must exist, with a value of at most 64 bytes. */
 static inline size_t
 first_row(const char *object, const char *prefix, char key[80], char val[64])
 {

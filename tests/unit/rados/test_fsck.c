@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The check of the counters of a bucket, of which one is damaged or wrong: it is told of, and mended only by a repair. And the data
- * without an owner of a gateway whose row is damaged: it may be under way, and stays until there is no such row. */
+/* The check of a bucket's counters, one of which is damaged or wrong: fsck reports the counter, and only a
+ * repair corrects it. The check of data without an owner, of a gateway whose row is damaged: the data may
+ * be in use, and remains as long as the row exists. */
 #include "tests/fake/diff.h"
 #include "tests/fake/librados.h"
 #include "tests/unit/rados/past.h"
@@ -44,7 +45,8 @@ does(enum diff_kind kind, unsigned key)
 	assert_null(strstr(end->own.text, "=-"));
 }
 
-/* Counts what the rows of the shards say, and finds a shard with objects; NULL: is not wanted. */
+/* Returns the sum of the objects in the counters of all shards, and copies the name of a shard with
+ * objects (NULL: not wanted). */
 static uint64_t
 counted(char shard[64])
 {
@@ -59,7 +61,8 @@ counted(char shard[64])
 
 		if (strncmp(name, "idx.", 4) != 0)
 			continue;
-		/* That of no gateway, after a repair; else that of the only gateway which has changed the shard. */
+		/* After a repair this is row 0, otherwise the row of the only gateway that has changed the
+		 * shard. */
 		assert_int_equal(counter_decode(val, first_row(name, "c", key, val), &c), 0);
 		objects += (uint64_t)c.sum.objects;
 		if (shard && c.sum.objects)
@@ -107,7 +110,7 @@ test_counters(void **state)
 	mends(shard, key_counter(0).text, bytes, sizeof bytes,
 	      " counts 1000 objects, 5 bytes, 7 uploads, and has ");
 	mends(shard, key_counter(4000000000).text, bytes, sizeof bytes, " uploads, and has ");
-	/* Who counts next adds to what was mended. */
+	/* Later changes are added to the corrected counters. */
 	end->start(end, false);
 	for (unsigned i = 0; i < DIFF_KEYS; i++)
 		does(OP_DELETE, i);

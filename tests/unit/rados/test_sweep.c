@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The removal of garbage, where the row of one bucket in the table of buckets is damaged, or a row in a shard of a removed bucket: the
- * garbage and the shards of all other buckets go all the same, and those of the bucket after the repair. And the clean-up after a dead
- * gateway, where such a row is damaged, a row in a shard, the generation of a shard, or the row of another dead gateway: only the data
- * and the bucket that the damage concerns stay, with the row of the dead gateway, until the repair. The log names a problem that stays
- * once in ten minutes.
+ * The removal of garbage if a bucket's row in the table of buckets is damaged, or a row in a shard of a
+ * removed bucket: the garbage and the shards of all other buckets are removed, and those of this bucket after
+ * the repair.
+ *
+ * The clean-up after a dead gateway if such a row, a row in a shard, the generation of a shard, or the row of
+ * another dead gateway is damaged: only the data and the bucket that the damage concerns remain until the
+ * repair, with the row of the dead gateway.
+ *
+ * The log has a warning about a lasting problem once in ten minutes.
  */
 #include "tests/fake/diff.h"
 #include "tests/fake/librados.h"
@@ -24,13 +28,13 @@
 #include <cmocka.h>
 
 #define SHARDS 2 /* of each bucket */
-#define TURNS 20 /* more than the epochs for which garbage is kept */
+#define TURNS 20 /* more than the number of epochs for which garbage is kept */
 #define PART "p00112233445566778899aabbccddeeff00001"
 
 static struct bufpool bufs;
 static struct diff_end *end;
 
-/* Counts the shards, and copies the name of the first. */
+/* Returns the number of shards, and copies the name of the first one. */
 static unsigned
 shards(char first[64])
 {
@@ -157,12 +161,12 @@ test_shard(void **state)
 /* ---- a dead gateway ---- */
 
 static rados_ioctx_t data;
-static struct gateway_row row; /* of the gateway that dies */
+static struct gateway_row row; /* row of the gateway that dies */
 static uint32_t instance;
 
-/* A bucket, and its row in the table of buckets, as it is without damage. */
+/* A bucket, and its undamaged row in the table of buckets. */
 static struct one_bucket {
-	uint32_t number; /* of diff_bucket() */
+	uint32_t number; /* number for diff_bucket() */
 	char key[80], val[64];
 	size_t len;
 	struct bucket_row row;
@@ -185,7 +189,8 @@ is_data_there(uint64_t counter)
 	return rados_stat(data, data_name((struct rid){ instance, counter }, 0).text, &size, &mtime) == 0;
 }
 
-/* Writes data that the gateway had under way: number n from the last of its ids. Returns its counter. */
+/* Writes a data object that the gateway had in progress, with the n-th last of its ids. Returns the
+ * counter of the id. */
 static uint64_t
 leave_data(unsigned n, uint32_t bucket, const char *key)
 {
@@ -219,7 +224,7 @@ state_of(const struct one_bucket *b)
 	return now.row.state;
 }
 
-/* Sets the row of a bucket that the gateway was removing. */
+/* Sets the row of the bucket as if the gateway was removing the bucket. */
 static void
 set_ending(struct one_bucket *b)
 {
@@ -364,7 +369,7 @@ test_dead_other(void **state)
 
 /* ---- the log ---- */
 
-static unsigned lines[LOG_LEVEL_NR]; /* of the cleaner */
+static unsigned lines[LOG_LEVEL_NR]; /* lines of the cleaner at each level */
 
 static void
 sink(enum log_level level, const char *text)
@@ -372,7 +377,7 @@ sink(enum log_level level, const char *text)
 	lines[level] += strstr(text, " stay: ") || strstr(text, " be cleaned up after ");
 }
 
-/* Returns the number of warnings of turns after a time. */
+/* Lets the time pass, runs the helpers, and returns the number of their warnings. */
 static unsigned
 warnings_after(uint64_t seconds)
 {
