@@ -6,8 +6,6 @@ import os
 import re
 
 os.chdir(os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-# Folders whose comments are exempt until their code is replaced.
-EXEMPT = ("src/rados/", "src/extent/log/")
 Comment = collections.namedtuple("Comment", "path line text code")
 # heading: the title of the section; lead: the head of the column and the first cell of the row, or the paragraph before a list, else "".
 Paragraph = collections.namedtuple("Paragraph", "line text heading lead")
@@ -22,8 +20,6 @@ def sources():
     for folder, _, names in sorted(os.walk("src")):
         for name in sorted(names):
             path = os.path.join(folder, name)
-            if path.startswith(EXEMPT):
-                continue
             if name.endswith((".h", ".def")) or path.startswith("src/set/") and name.endswith(".c"):
                 yield path
 
