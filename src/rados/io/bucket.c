@@ -19,7 +19,7 @@
 
 struct bucket_op;
 
-/* A step of one shard after the other, with the calls of the current shard. */
+/* Calls for one shard; after its step is done, for the next shard. Several gates work at the same time. */
 struct gate {
 	struct call call;
 	struct scan scan;

@@ -450,7 +450,7 @@ enum txn_say { TXN_OVER, TXN_COMMIT, TXN_LATER, TXN_AGAIN };
 
 struct txn {
 	struct row_read look;
-	struct msg msg;   /* from the queue of the shard to the port */
+	struct msg msg;   /* sends the transaction from the queue of the shard back to its port */
 	struct list link; /* link in the queue of the shard */
 	struct txn *next; /* next in the batch */
 	struct rport *port;

@@ -62,8 +62,8 @@ find_bucket(const struct table_view *tv, struct model_record *ret_record)
 	if (row.state == BUCKET_ENDING ? tv->act != MODEL_SET_BUCKET_ATTRS
 				       : row.state == BUCKET_MAKING && tv->act == MODEL_MAKE_BUCKET)
 		return -EAGAIN;
-	/* The attributes are removed together with their bucket, so they never belong to an earlier bucket
-	 * of that name: any version lower than theirs will do. */
+	/* The attributes are removed together with their bucket, so all of them belong to it:
+	 * the model accepts them, because the version of the bucket is given as 0. */
 	*ret_record = (struct model_record){ .copies = 1 };
 	return row.state != BUCKET_MAKING;
 }

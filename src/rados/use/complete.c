@@ -20,7 +20,7 @@ struct close_op {
 	struct txn txn;           /* key 0: the upload; COMPLETE: key 1: the object */
 	struct store_complete *c; /* NULL: the upload is aborted */
 	uint8_t id[STORE_UPLOAD_ID_BYTES];
-	struct rid act; /* id of the closing, and of the new record and the map */
+	struct rid act; /* id of this operation in the row of the upload; id of the new record and the map */
 	struct scan scan;
 	char prefix[OMAP_KEY_MAX];
 	struct found_parts found;
@@ -30,7 +30,7 @@ struct close_op {
 	bool is_map_left;     /* the map was written, and no record names it */
 	struct call call;     /* write of the map */
 	struct map_read done; /* list of parts of the object that was completed from this upload */
-	struct bytes there;   /* record of that object, and decoded */
+	struct bytes there;   /* record of that completed object; decoded in `object` */
 	struct record object;
 	int said; /* result of the operation, kept while the upload is opened again */
 };

@@ -49,8 +49,8 @@ find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_r
 	switch (kind) {
 	case MODEL_BUCKET:
 		/* The generation of the shard has proved that the bucket exists. The rows of a shard are
-		 * removed together with their bucket, so they never belong to an earlier bucket of that
-		 * name: any version lower than theirs will do. */
+		 * removed together with their bucket, so all of them belong to it: the model
+		 * accepts them, because the version of the bucket is given as 0. */
 		*ret_record = (struct model_record){ .copies = 1 };
 		return 1;
 	case MODEL_UPLOAD:
