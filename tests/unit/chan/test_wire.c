@@ -5,6 +5,8 @@
  */
 #include "wire.h"
 
+#include "tests/fake/nic_trace.h"
+
 #include "rdma/ep.h"
 
 /* --- tests --- */
@@ -356,7 +358,9 @@ cancel_in_flight(void **state)
 {
 	struct buf *b = bufpool_get(&f.bufs, BUF_LARGE);
 	static unsigned char seen[WINDOW];
+	struct nic_trace trace;
 
+	nic_trace_on(&trace);
 	for (int round = 0; round < 10; round++) {
 		memset(f.peer.mem, 0xee, WINDOW);
 		fill(b->mem, b->cap_bytes, (unsigned)round);
@@ -371,9 +375,11 @@ cancel_in_flight(void **state)
 		memset(b->mem, 0x42, b->cap_bytes); /* ours again */
 		memcpy(seen, f.peer.mem, WINDOW);
 		put(0);
-		usleep(5000);
+		assert_int_equal(nic_trace_count(&trace, false), 0);
 		assert_memory_equal(seen, f.peer.mem, WINDOW);
 	}
+	assert_true(nic_trace_count(&trace, true) > 0);
+	nic_trace_off(&trace);
 	bufpool_put(&f.bufs, b);
 	next_works();
 }
