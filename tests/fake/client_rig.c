@@ -85,6 +85,8 @@ read_request(int fd, struct request *rq)
 	return true;
 }
 
+static _Atomic int connections; /* number of threads of connection() */
+
 static void *
 connection(void *arg)
 {
@@ -103,6 +105,7 @@ connection(void *arg)
 			break;
 	}
 	close(fd);
+	connections--;
 	return NULL;
 }
 
@@ -115,10 +118,13 @@ accept_loop(void *arg)
 
 		if (fd < 0)
 			return NULL;
-		if (pthread_create(&t, NULL, connection, (void *)(intptr_t)fd) == 0)
+		connections++;
+		if (pthread_create(&t, NULL, connection, (void *)(intptr_t)fd) == 0) {
 			pthread_detach(t);
-		else
+		} else {
+			connections--;
 			close(fd);
+		}
 	}
 }
 
@@ -144,8 +150,10 @@ rig_stop(void **state)
 	shutdown(listener, SHUT_RDWR);
 	pthread_join(accept_thread, NULL);
 	close(listener);
-	usleep(100000); /* detached connection threads see their peer's end */
-	return 0;
+	/* Every client is closed, so each thread sees the end of its connection. */
+	for (int i = 0; connections && i < 60000; i++)
+		usleep(1000);
+	return connections ? -1 : 0;
 }
 
 /* ---- a context and a buffer per test ---- */
