@@ -642,6 +642,8 @@ test_free_busy(void **state)
 	close(fds[1]);
 }
 
+static atomic_int begun; /* number of threads of test_threads() whose read has begun */
+
 /* A ring belongs to the thread that makes it; several threads have one each. */
 static void *
 ring_thread(void *arg)
@@ -654,6 +656,8 @@ ring_thread(void *arg)
 	if (ring_new(&(struct ring_params){ .entries = 4, .backend = backend }, &r) < 0)
 		return NULL;
 	ring_read(r, &rd.op, *(int *)arg, &c, 1, 0, RING_NO_REGION);
+	ring_turn(r, 0);
+	atomic_fetch_add(&begun, 1);
 	while (!rd.calls && clock_ns() < until)
 		ring_turn(r, UINT64_MAX);
 	ring_free(r);
@@ -710,9 +714,12 @@ test_threads(void **state)
 	int fds[2];
 
 	assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
+	atomic_store(&begun, 0);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, ring_thread, &fds[0]), 0);
-	usleep(20000);
+	for (int i = 0; atomic_load(&begun) < 2 && i < 60000; i++)
+		usleep(1000);
+	assert_int_equal(atomic_load(&begun), 2);
 	assert_int_equal(write(fds[1], "xx", 2), 2);
 	for (int i = 0; i < 2; i++) {
 		void *ok;
