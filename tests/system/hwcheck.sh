@@ -52,7 +52,21 @@ assert_eq "$(row write.67108864 .result)" skip
 
 # Whatever comes, the listener goes on, and keeps nothing.
 no_memory() { [ "$(softnicctl stats --json | jq '[.[] | select(.comm == "gantry" and .alive) | .mrs] | add // 0')" = 0 ]; }
-say() { timeout 10 bash -c 'exec 3<>/dev/tcp/127.0.0.1/'"$port"'; cat >&3; timeout 0.3 cat <&3' | wc -c; }
+# Says all of standard input, and how many bytes come until the listener ends the connection: it does after the last question.
+say() {
+	timeout 60 /usr/bin/python3 -c 'if True:
+		import socket, sys
+		s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+		nr = 0
+		try:
+		    s.sendall(sys.stdin.buffer.read())
+		    s.shutdown(socket.SHUT_WR)
+		    while got := s.recv(4096):
+		        nr += len(got)
+		except OSError:
+		    pass # ended before all was read
+		print(nr)' "$port"
+}
 ask() { # OP SLOT AT LEN
 	printf 'GHQ1'
 	# shellcheck disable=SC2059
