@@ -138,13 +138,13 @@ test_not_a_head(void **state)
 	put_text(waits, GET("/delay/900"));
 	for (int i = 0; i < 60; i++) {
 		put_text(body, "b");
-		usleep(15000);
+		hook_clock_skip(15 * NS_PER_MS);
 	}
 	expect_status(body, &a, 200);
 	expect_status(waits, &a, 200);
 	expect_served(body);
 	expect_served(waits);
-	usleep(2 * HEAD_NS / NS_PER_US);
+	hook_clock_skip(2 * HEAD_NS);
 	expect_served(kept);
 	expect_served(body);
 	assert_int_equal(s->stats.events[STATS_CLOSED_LATE_HEAD], 0);
