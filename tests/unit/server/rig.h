@@ -6,6 +6,7 @@
 #ifndef GANTRY_TESTS_SERVER_RIG_H
 #define GANTRY_TESTS_SERVER_RIG_H
 
+#include "tests/fake/nic_trace.h"
 #include "tests/fake/peer.h"
 
 #include <stdarg.h>
@@ -145,6 +146,29 @@ fill(unsigned char *p, size_t len, unsigned seed)
 		seed = seed * 1664525u + 1013904223u;
 		p[i] = (unsigned char)(seed >> 24);
 	}
+}
+
+/* So many work requests begin, and do not end. */
+static inline bool
+on_wire(const struct nic_trace *t, int nr)
+{
+	uint64_t end = clock_ns() + 60 * NS_PER_S;
+
+	while (nic_trace_count(t, false) != nr && clock_ns() < end)
+		usleep(1000);
+	return nic_trace_count(t, false) == nr;
+}
+
+/* Says whether fill() made these bytes, and nothing changed them since. */
+static inline bool
+is_filled(const unsigned char *p, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		if (p[i] != (unsigned char)(seed >> 24))
+			return false;
+	}
+	return true;
 }
 
 static inline struct gantry_piece
