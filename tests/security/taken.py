@@ -7,6 +7,8 @@ import socket
 import sys
 import time
 
+import waits
+
 HOST, PORT = sys.argv[1].split(":")
 ADMIN = sys.argv[2]
 OBJECTS, BYTES, UPLOADS = 40, 4 << 20, 3
@@ -180,10 +182,7 @@ if open_nr:
     assert q["in_progress"] == 4000000, q
 for p in puts:
     p.s.close()
-end = time.monotonic() + LIMIT_S
-while quota()["in_progress"] and time.monotonic() < end:
-    time.sleep(0.1)
-assert quota()["in_progress"] == 0
+waits.until("the space of PUTs that ended", lambda: quota()["in_progress"] == 0, LIMIT_S)
 
 # ---- objects that are read slowly, removed and stored again; then their bucket as well.  Larger ones than the kernel's buffers.
 for removes_bucket in False, True:
@@ -208,11 +207,8 @@ for removes_bucket in False, True:
     assert q["bucket_number"] == 1 and q["in_progress"] == nr * READ_SIZE, q
     for nr, get in gets:
         assert get.rest() == bytes([nr]) * READ_SIZE, "a reader got other bytes"
-    end = time.monotonic() + LIMIT_S
-    while quota("team-b-*")["in_progress"] and time.monotonic() < end:
-        time.sleep(0.1)
-    q = quota("team-b-*")
-    assert q["bucket_number"] == 0 and q["in_progress"] == 0, q
+    waits.until("the space of readers that ended", lambda: quota("team-b-*")["in_progress"] == 0, LIMIT_S)
+    assert quota("team-b-*")["bucket_number"] == 0
 
 # ---- small parts
 status, text = ask("POST", "/team-a-0/small?uploads")

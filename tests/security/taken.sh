@@ -12,6 +12,6 @@ MORE="auth: { credentials_file: \"$T/keys.yaml\" }"
 start_daemon
 gantry --conf "$T/gantryd.yaml" -q key new --bucket 'team-a-*' --max-objects 40 --max-bytes 4MiB --max-uploads 3 >"$T/key" || fail "gantry key new"
 gantry --conf "$T/gantryd.yaml" -q key new --bucket 'team-b-*' --max-bytes 32MiB >"$T/key" || fail "gantry key new"
-/usr/bin/python3 "$ROOT/tests/security/taken.py" "$S3" "$T/admin.sock" || fail "a tenant took more than its bounds"
+PYTHONPATH=$ROOT/tests/system PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 "$ROOT/tests/security/taken.py" "$S3" "$T/admin.sock" || fail "a tenant took more than its bounds"
 assert_alive
 stop_daemon

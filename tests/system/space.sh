@@ -7,8 +7,9 @@ DISK_SIZE=320MiB CORES=2 NO_NIC=1 RDMA='{ devices: none }'
 MORE='limits: { s3_progress: 300s, s3_total: 600s, scality_total: 600s, body_grace: 1s }'
 . "$(dirname "$0")/lib.sh"
 start_daemon
-/usr/bin/python3 - "${S3%:*}" "${S3##*:}" "$URL_ADMIN" <<'END' || fail "space"
-import http.client, socket, sys, time, urllib.request
+PYTHONPATH=$ROOT/tests/system PYTHONDONTWRITEBYTECODE=1 /usr/bin/python3 - "${S3%:*}" "${S3##*:}" "$URL_ADMIN" <<'END' || fail "space"
+import http.client, socket, sys, urllib.request
+from waits import until
 HOST, PORT, ADMIN = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 MB = 1000000
 
@@ -41,13 +42,6 @@ def drip(name, size):
     s = connect("PUT /bkt/%s HTTP/1.1\r\ncontent-length: %d" % (name, size))
     s.sendall(bytes(size - 10000))
     return s
-
-
-def until(what, test, seconds=60):
-    end = time.monotonic() + seconds
-    while not test():
-        assert time.monotonic() < end, what
-        time.sleep(0.3)
 
 
 def holds(nr):
