@@ -18,7 +18,7 @@
 
 #include <stdbool.h>
 
-/* ---- ids ---- */
+/* ---- ids: codec_key.c ---- */
 
 static inline bool
 rid_same(struct rid a, struct rid b)
@@ -39,7 +39,7 @@ struct label map_name(struct rid id);
 /* Returns the name of the n-th shard of a bucket. */
 struct label shard_name(struct rid uid, uint32_t n);
 
-/* ---- keys ---- */
+/* ---- keys: codec_key.c ---- */
 
 #define OMAP_KEY_MAX RADOS_KEY_MAX
 
@@ -77,7 +77,7 @@ uint32_t key_part_number(const char *k, size_t len);
 /* Decodes the epoch in a garbage key. Returns 0 or -EBADMSG. */
 int key_garbage_decode(const char *k, size_t len, uint64_t *ret_epoch);
 
-/* ---- records of objects and of parts ---- */
+/* ---- records of objects and of parts: codec_record.c ---- */
 
 enum rec_kind {
 	REC_INLINE = 1, /* the content follows */
@@ -133,7 +133,7 @@ int part_next(struct cur *list, struct record *part);
 /* Returns a part for a reader. off_bytes: offset at which the part begins in its object. */
 struct store_part part_show(const struct record *p, uint64_t off_bytes);
 
-/* ---- uploads, buckets ---- */
+/* ---- uploads, buckets: codec_index.c ---- */
 
 struct upload {
 #define UPLOAD(at) at
@@ -168,7 +168,7 @@ size_t battrs_bytes(uint32_t attrs_len);
 void battrs_encode(void *out, const struct battrs *b);
 int battrs_decode(const void *buf, size_t len, struct battrs *ret_battrs);
 
-/* ---- quotas ---- */
+/* ---- quotas: codec_index.c ---- */
 
 /* The contribution of one gateway to the usage of a shard, with the number of its last change. Instance 0:
  * the sum of the contributions of former gateways. */
@@ -185,7 +185,7 @@ int counter_decode(const void *buf, size_t len, struct counter *ret_counter);
 void bound_encode(uint8_t out[BOUND_BYTES], const struct store_use *max);
 int bound_decode(const void *buf, size_t len, struct store_use *ret_max);
 
-/* ---- garbage: the data of removed and replaced records ---- */
+/* ---- garbage, the data of removed and replaced records: codec_index.c ---- */
 
 struct garbage_data {
 	struct rid id;
@@ -203,7 +203,7 @@ void garbage_encode(void *out, const struct garbage_data *data, uint32_t nr, con
 int garbage_decode(const void *buf, size_t len, struct garbage *ret_garbage);
 struct garbage_data garbage_data(const struct garbage *g, uint32_t i);
 
-/* ---- gateways ---- */
+/* ---- gateways: codec_store.c; addresses: addr.c ---- */
 
 #define GATEWAY_TEXT 64
 struct gateway_row {
@@ -234,7 +234,7 @@ int gateway_addrs_decode(const void *buf, size_t len, struct gateway_addrs *ret_
  * 0, which would mean all connections of the host. */
 bool gateway_addr_is_client(const char *addr);
 
-/* ---- the store ---- */
+/* ---- the store: codec_store.c ---- */
 
 /* The newest format version of the pools: 1, or the highest version in a row of model/record.def. */
 union store_format_since {
@@ -256,7 +256,7 @@ void format_encode(uint8_t out[STORE_FORMAT_BYTES], const struct store_format_ro
  * newer, and only the field version is set. */
 int format_decode(const void *buf, size_t len, struct store_format_row *ret_row);
 
-/* ---- trailers of data objects ---- */
+/* ---- trailers of data objects: codec_store.c ---- */
 
 /* Returns the size of the trailer of a data object: the CRC of each granule, then a CRC of these CRCs, of
  * the name of the data object and of its length. The name prevents that intact bytes of another data

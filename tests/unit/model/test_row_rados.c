@@ -7,7 +7,9 @@
 #include <cmocka.h>
 
 #define RECORD_DEF_MORE "tests/unit/model/row.def"
-#include "rados/io/codec.c"
+#include "rados/io/codec_key.c"
+#include "rados/io/codec_record.c"
+#include "rados/io/codec_store.c"
 #include "tests/fixtures/golden.h"
 
 static const struct golden rows[] = {
