@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache of buckets. */
+/* The cache of buckets, with their shards. */
 #include "rados/io/rados_int.h"
 
 #include "base/check.h"
@@ -7,6 +7,25 @@
 #include "base/crc64.h"
 
 #include <string.h>
+
+void
+shard_init(struct rshard *s, const char *name, struct rbucket *rb)
+{
+	memset(s, 0, sizeof *s);
+	memccpy(s->name, name, 0, sizeof s->name);
+	pthread_mutex_init(&s->lock, NULL);
+	list_init(&s->queue);
+	list_init(&s->dirty);
+	s->bucket = rb;
+	s->is_own_unsure = true;
+}
+
+void
+shard_fini(struct rshard *s)
+{
+	check(!s->is_busy && list_empty(&s->queue));
+	pthread_mutex_destroy(&s->lock);
+}
 
 static struct rbucket **
 cache_place(struct rstore *st, const char *name, size_t len)

@@ -184,7 +184,7 @@ struct gateway {
 	_Atomic uint64_t beats, last_beat_ns, swept, gateways, dead_cleaned;
 };
 
-/* ---- buckets and their shards: cache.c, shard.c ---- */
+/* ---- buckets and their shards ---- */
 
 /* A shard of a bucket's index, or the table of buckets: an object of the meta pool to which changes are
  * committed. */
@@ -412,7 +412,7 @@ struct scan {
 void scan_begin(struct rport *p, struct scan *s, const char *object, const char *prefix, uint32_t left,
 		row_fn row, void (*over)(struct scan *s, int e));
 
-/* ---- shard.c: a change of the index ---- */
+/* ---- txn.c, txn_keys.c: a change of the index ---- */
 
 /*
  * A transaction on one shard: the values of up to TXN_KEYS keys are read, decide() sets the new values, and
@@ -469,7 +469,7 @@ struct txn {
 	int key_nr;
 	struct txn_key key[TXN_KEYS];
 	enum guess guess; /* GUESS_FIRST if decide() may use a cached record */
-	/* Private to shard.c. */
+	/* Private to txn.c and shard.c. */
 	struct rbucket *rb;
 	struct rshard *shard;
 	uint64_t generation; /* generation of the shard when the keys were read */
@@ -515,6 +515,8 @@ enum txn_say txn_set_record(struct txn *t, int key, const struct record *new);
  * decide(), with t->result 0 or an error. */
 enum txn_say txn_put_record(struct txn *t, int key, struct record *new, const struct store_meta *meta,
 			    const struct record *old);
+/* Removes the further keys of txn_more(). */
+void txn_more_free(struct txn *t);
 /* Frees the memory that a transaction owns. */
 void txn_fini(struct txn *t);
 
@@ -541,8 +543,6 @@ void txn_again(struct txn *t, enum txn_say (*decide)(struct txn *t), void (*over
 
 /* Finds the generation of a shard among its attributes. Returns 0 or -EBADMSG. */
 int generation_of(rados_xattrs_iter_t xattrs, uint64_t *ret_generation);
-void shard_init(struct rshard *s, const char *name, struct rbucket *rb);
-void shard_fini(struct rshard *s);
 
 static inline bool
 bytes_new(struct bytes *b, size_t len)
@@ -559,6 +559,13 @@ bytes_copy(struct bytes *b, const void *from, size_t len)
 		return false;
 	memcpy(b->p, from, len);
 	return true;
+}
+
+static inline void
+bytes_free(struct bytes *b)
+{
+	free(b->p);
+	*b = (struct bytes){ 0 };
 }
 
 /* ---- recall.c: cached records of objects ---- */
@@ -607,6 +614,8 @@ struct rbucket **rbuckets_all(struct rstore *st, uint32_t *ret_nr);
 void rbucket_release(struct rbucket *rb);
 void rbuckets_fini(struct rstore *st);
 struct rshard *rbucket_shard(struct rbucket *rb, const char *key, size_t len);
+void shard_init(struct rshard *s, const char *name, struct rbucket *rb);
+void shard_fini(struct rshard *s);
 
 /* ---- usage.c: usage of buckets, and quotas ---- */
 

@@ -1,27 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes of the index.
- *
- *      txn_start() --> bucket --> look-up --> decide() --> queue --> one operation --> over()
- *                         ^          ^                                    |
- *                         |          +------ lost: a value has changed ---+
- *                         +---------- the shard is absent or closed ------+
+ * The queues of shards: changes of the index are combined, sent and ended.
  *
  * A gateway has at most one operation on each shard in progress; the changes that arrive in the meantime are
  * combined in the next one (a batch). If a batch is lost, its changes are sent again one by one. Two changes
  * of one key are never in the same batch: the later one waits, and is decided again on the result of the
  * earlier one.
  *
- * A PUT of a key with a cached record (recall.c) is decided on that record without a look-up, because the
- * operation compares the whole record anyway. A cached record never causes a refusal: before a refusal, and
- * after a lost change, the keys are read and the change is decided again.
- *
  * Each operation compares this gateway's row in the shard, and sets the row to the number of the operation.
  * RADOS recognises an operation that librados sends again only while it is among the last few thousand. Later
  * the row prevents that the operation is executed twice, and shows of an operation that lost whether an
  * earlier execution had won (rule 6).
  */
-#include "rados/io/rados_int.h"
+#include "rados/io/txn_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -31,9 +22,6 @@
 
 #define RIDERS_MAX 64
 #define RIDE_BYTES (256u << 10)
-#define RESTARTS_MAX 1000 /* of one change; each costs a round trip */
-#define FINDS 8 /* after this many GETs in a row that found an object, the next one will probably find one */
-#define LATE_NS (2 * NS_PER_S)
 
 struct batch {
 	struct row_read read; /* its call is also that of the operation */
@@ -43,552 +31,6 @@ struct batch {
 	struct quota_change sum;    /* sum of the changes of the usage */
 	uint8_t row[COUNTER_BYTES]; /* this gateway's row, as the operation sets it */
 };
-
-void
-shard_init(struct rshard *s, const char *name, struct rbucket *rb)
-{
-	memset(s, 0, sizeof *s);
-	memccpy(s->name, name, 0, sizeof s->name);
-	pthread_mutex_init(&s->lock, NULL);
-	list_init(&s->queue);
-	list_init(&s->dirty);
-	s->bucket = rb;
-	s->is_own_unsure = true;
-}
-
-void
-shard_fini(struct rshard *s)
-{
-	check(!s->is_busy && list_empty(&s->queue));
-	pthread_mutex_destroy(&s->lock);
-}
-
-/* ---- contents of a transaction ---- */
-
-void
-txn_set_owner(rados_write_op_t op, const struct txn *t)
-{
-	char owner[STORE_BUCKET_MAX + 1 + STORE_KEY_MAX];
-
-	memcpy(owner, t->bucket, t->bucket_len);
-	owner[t->bucket_len] = 0;
-	memcpy(owner + t->bucket_len + 1, t->object, t->object_len);
-	rados_write_op_setxattr(op, XATTR_OWNER, owner, (size_t)t->bucket_len + 1 + t->object_len);
-}
-
-int
-txn_add_key(struct txn *t, const char *key, size_t len)
-{
-	struct txn_key *k = &t->key[t->key_nr];
-
-	check(t->key_nr < TXN_KEYS && len > 0 && len < OMAP_KEY_MAX);
-	k->key = strndup(key, len);
-	if (!k->key)
-		return -ENOMEM;
-	k->len = (uint16_t)len;
-	t->key_nr++;
-	return 0;
-}
-
-static void
-bytes_free(struct bytes *b)
-{
-	free(b->p);
-	*b = (struct bytes){ 0 };
-}
-
-static void
-more_free(struct txn *t)
-{
-	for (uint32_t i = 0; i < t->more_nr; i++) {
-		free(t->more[i].key);
-		free(t->more[i].set.p);
-	}
-	t->more_nr = 0;
-}
-
-void *
-txn_set(struct txn *t, int key, size_t len)
-{
-	check(key >= 0 && key < t->key_nr && len > 0);
-	bytes_free(&t->key[key].set);
-	t->result = bytes_new(&t->key[key].set, len) ? 0 : -ENOMEM;
-	t->key[key].fate = FATE_SET;
-	return t->key[key].set.p;
-}
-
-void
-txn_remove(struct txn *t, int key)
-{
-	check(key >= 0 && key < t->key_nr);
-	bytes_free(&t->key[key].set);
-	t->key[key].fate = FATE_REMOVE;
-}
-
-int
-txn_more(struct txn *t, const char *key, size_t len, struct bytes value)
-{
-	struct txn_more *m = room_for_one(t->more, t->more_nr, &t->more_cap, sizeof *m);
-
-	if (m) {
-		t->more = m;
-		m += t->more_nr;
-	}
-	if (!m || !(m->key = strndup(key, len))) {
-		free(value.p);
-		return -ENOMEM;
-	}
-	m->len = (uint16_t)len;
-	m->set = value;
-	t->more_nr++;
-	return 0;
-}
-
-int
-txn_garbage_data(struct txn *t, const struct garbage_data *data, uint32_t nr, const struct rid *map)
-{
-	char key[OMAP_KEY_MAX];
-	struct bytes value;
-	struct rid id;
-	int e;
-
-	if (nr == 0 && !map)
-		return 0;
-	e = gateway_id(t->port->st, &id);
-	if (e < 0)
-		return e;
-	/* Only the name is needed. */
-	gateway_id_over(t->port->st, id);
-	if (!bytes_new(&value, garbage_bytes(nr)))
-		return -ENOMEM;
-	garbage_encode(value.p, data, nr, map);
-	return txn_more(t, key, key_garbage(key, t->epoch, id), value);
-}
-
-int
-txn_garbage(struct txn *t, const struct record *old)
-{
-	struct garbage_data one = { old->data, old->size_bytes }, *data;
-	struct cur list = cursor(old->parts, old->parts_len);
-	struct record part = { 0 };
-	uint32_t nr = 0;
-	int e = 1;
-
-	switch (old->kind) {
-	case REC_INLINE:
-		return 0;
-	case REC_DATA:
-		return txn_garbage_data(t, &one, 1, NULL);
-	case REC_MAP:
-		return txn_garbage_data(t, NULL, 0, &old->data);
-	case REC_PARTS:
-		break;
-	}
-	data = calloc(old->part_nr, sizeof *data);
-	if (!data)
-		return -ENOMEM;
-	for (uint32_t i = 0; e > 0 && i < old->part_nr; i++) {
-		e = part_next(&list, &part);
-		if (e > 0 && part.kind == REC_DATA)
-			data[nr++] = (struct garbage_data){ part.data, part.size_bytes };
-	}
-	e = e > 0 && list.p == list.end ? txn_garbage_data(t, data, nr, NULL) : -EBADMSG;
-	free(data);
-	return e;
-}
-
-enum txn_say
-txn_set_record(struct txn *t, int key, const struct record *new)
-{
-	void *value;
-
-	t->result = format_allows(t->port->st, record_version(new));
-	value = t->result < 0 ? NULL : txn_set(t, key, record_bytes(new));
-	if (!value)
-		return TXN_OVER;
-	record_encode(value, new);
-	return TXN_COMMIT;
-}
-
-enum txn_say
-txn_put_record(struct txn *t, int key, struct record *new, const struct store_meta *meta,
-	       const struct record *old)
-{
-	record_take(new, meta);
-	if (!new->mtime_ns)
-		new->mtime_ns = clock_wall_ns();
-	new->version = next_version(old ? old->version : 0);
-	t->result = 0;
-	if (old) {
-		new->replaced = old->id;
-		t->result = txn_garbage(t, old);
-	}
-	return t->result < 0 ? TXN_OVER : txn_set_record(t, key, new);
-}
-
-void
-txn_fini(struct txn *t)
-{
-	for (int i = 0; i < t->key_nr; i++) {
-		free(t->key[i].key);
-		free(t->key[i].old.p);
-		free(t->key[i].set.p);
-	}
-	more_free(t);
-	free(t->more);
-	rbucket_release(t->rb);
-}
-
-/* ---- end and beginning ---- */
-
-static void
-over(struct txn *t)
-{
-	struct rport *p = t->port;
-	const void *was = p->base.asker;
-
-	check(p->inflight > 0);
-	usage_release(t);
-	if (t->is_pinned)
-		gateway_unpin(p->st, t->epoch);
-	t->is_pinned = false;
-	p->inflight--;
-	p->base.asker = t->asker;
-	t->over(t);
-	p->base.asker = was;
-}
-
-/* Reads an object of the index on behalf of the owner of t, which may not be the port's current asker. */
-static void
-read_for(struct txn *t, const char *name, rados_read_op_t op, void (*back)(struct call *c))
-{
-	struct rport *p = t->port;
-	const void *was = p->base.asker;
-
-	p->base.asker = t->asker;
-	call_read(p, &t->look.call, POOL_META, name, op, 0, back);
-	p->base.asker = was;
-}
-
-static void
-fail(struct txn *t, int e)
-{
-	t->result = result_of(e);
-	over(t);
-}
-
-/* Repeats a step, up to a limit. */
-static void
-again(struct txn *t, void (*step)(struct txn *t))
-{
-	if (++t->restarts > RESTARTS_MAX)
-		fail(t, -EAGAIN);
-	else
-		step(t);
-}
-
-static void look(struct txn *t);
-static void look_or_recall(struct txn *t);
-static void find_bucket(struct txn *t);
-
-/* Begins again at the bucket, because the cached bucket is out of date. */
-static void
-restart(struct txn *t)
-{
-	check(t->object);
-	if (t->guess == GUESS_MADE)
-		t->guess = GUESS_OVER;
-	usage_release(t); /* needs the bucket, to find its row in the ledger */
-	if (t->rb) {
-		rbucket_doubt(t->rb);
-		rbucket_release(t->rb);
-		t->rb = NULL;
-	}
-	again(t, find_bucket);
-}
-
-static void
-on_row(struct call *c)
-{
-	struct txn *t = container_of(c, struct txn, look.call);
-	struct bucket_row row;
-	int e = row_read_end(&t->look);
-
-	if (e >= 0)
-		e = e > 0 ? bucket_decode(t->look.val, t->look.len, &row) : -ENXIO;
-	/* A bucket does not exist while it is being made, and exists until its removal has ended. */
-	if (e >= 0 && row.state == BUCKET_MAKING)
-		e = -ENXIO;
-	if (e == -ENXIO) {
-		struct rbucket *gone = rbucket_get(t->port->st, t->bucket, t->bucket_len);
-
-		if (gone) {
-			rbucket_drop(gone);
-			rbucket_release(gone);
-		}
-	}
-	if (e >= 0) {
-		t->rb = rbucket_put_in(t->port->st, t->bucket, t->bucket_len, &row);
-		if (!t->rb)
-			e = -ENOMEM;
-	}
-	if (e < 0) {
-		fail(t, e);
-		return;
-	}
-	t->shard = rbucket_shard(t->rb, t->object, t->object_len);
-	look_or_recall(t);
-}
-
-static void
-find_bucket(struct txn *t)
-{
-	t->rb = rbucket_get(t->port->st, t->bucket, t->bucket_len);
-	if (t->rb && atomic_load(&t->rb->is_doubtful)) {
-		rbucket_release(t->rb);
-		t->rb = NULL;
-	}
-	if (t->rb) {
-		t->shard = rbucket_shard(t->rb, t->object, t->object_len);
-		look_or_recall(t);
-		return;
-	}
-	read_for(t, OBJECT_BUCKETS, row_read_op(&t->look, table_key('b', t->bucket, t->bucket_len).text),
-		 on_row);
-}
-
-void
-txn_start(struct rport *p, struct txn *t)
-{
-	check(t->decide && t->over && t->key_nr > 0 && !t->rb && !t->is_pinned);
-	t->port = p;
-	t->asker = p->base.asker;
-	t->rb = NULL;
-	p->inflight++;
-	t->epoch = gateway_pin(p->st);
-	t->is_pinned = true;
-	t->result = 0;
-	if (t->object) {
-		find_bucket(t);
-		return;
-	}
-	t->shard = &p->st->buckets;
-	look(t);
-}
-
-/* ---- look-up ---- */
-
-static void enqueue(struct txn *t);
-
-static void
-on_own_row(struct call *c)
-{
-	struct txn *t = container_of(c, struct txn, look.call);
-	int e = row_read_end(&t->look);
-
-	if (e == 0) {
-		gateway_fence(t->port->st);
-		e = -ESHUTDOWN;
-	}
-	if (e < 0) {
-		fail(t, e);
-		return;
-	}
-	atomic_store(&t->shard->known, t->generation);
-	enqueue(t);
-}
-
-/*
- * A gateway that cleans up after a dead gateway raises the generation of a shard before it removes the dead
- * gateway's operations in progress. So if the generation is unknown, this gateway may be the dead one: its
- * own row, read after the generation, shows whether it is (rule 5).
- */
-static void
-prove_alive(struct txn *t)
-{
-	if (!t->object || t->generation == atomic_load(&t->shard->known)) {
-		enqueue(t);
-		return;
-	}
-	read_for(t, OBJECT_STORE, row_read_op(&t->look, gateway_key('i', t->port->st->gw.instance).text),
-		 on_own_row);
-}
-
-/* Reads the keys, because a cached record is not sufficient. */
-static void
-look_after_all(struct txn *t)
-{
-	t->guess = GUESS_OVER;
-	look(t);
-}
-
-void
-txn_go_on(struct txn *t, enum txn_say say)
-{
-	if (t->guess == GUESS_MADE && (say == TXN_OVER || say == TXN_AGAIN)) {
-		look_after_all(t);
-		return;
-	}
-	switch (say) {
-	case TXN_OVER:
-		over(t);
-		break;
-	case TXN_COMMIT:
-		prove_alive(t);
-		break;
-	case TXN_LATER:
-		break;
-	case TXN_AGAIN:
-		again(t, look);
-		break;
-	}
-}
-
-static void
-decide(struct txn *t)
-{
-	check(t->is_pinned);
-	for (int i = 0; i < t->key_nr; i++) {
-		bytes_free(&t->key[i].set);
-		t->key[i].fate = FATE_COMPARE;
-	}
-	more_free(t);
-	usage_release(t);
-	t->delta = (struct quota_change){ 0 };
-	txn_go_on(t, t->decide(t));
-}
-
-int
-generation_of(rados_xattrs_iter_t xattrs, uint64_t *ret_generation)
-{
-	const char *name, *val;
-	size_t len;
-
-	while (rados_getxattrs_next(xattrs, &name, &val, &len) == 0 && name) {
-		if (strcmp(name, XATTR_GENERATION) != 0)
-			continue;
-		if (len != sizeof *ret_generation)
-			break;
-		memcpy(ret_generation, val, len);
-		return 0;
-	}
-	return -EBADMSG;
-}
-
-static int
-take_values(struct txn *t)
-{
-	char *key, *val;
-	size_t key_len, val_len;
-
-	for (int i = 0; i < t->key_nr; i++)
-		bytes_free(&t->key[i].old);
-	while (rados_omap_get_next2(t->look.iter, &key, &val, &key_len, &val_len) == 0 && key) {
-		for (int i = 0; i < t->key_nr; i++) {
-			struct txn_key *k = &t->key[i];
-
-			if (k->len != key_len || memcmp(k->key, key, key_len) != 0)
-				continue;
-			if (!bytes_copy(&k->old, val, val_len))
-				return -ENOMEM;
-		}
-	}
-	return 0;
-}
-
-static void
-note_find(struct txn *t)
-{
-	_Atomic uint32_t *finds = &t->rb->finds;
-
-	if (!t->key[0].old.p)
-		atomic_store_explicit(finds, 0, memory_order_relaxed);
-	else if (atomic_load_explicit(finds, memory_order_relaxed) < FINDS)
-		atomic_fetch_add_explicit(finds, 1, memory_order_relaxed);
-}
-
-static void
-on_look(struct call *c)
-{
-	struct txn *t = container_of(c, struct txn, look.call);
-	int e = c->result;
-
-	if (e >= 0)
-		e = t->look.rv < 0 ? t->look.rv : t->xattrs_rv < 0 ? t->xattrs_rv : 0;
-	if (e >= 0 && !t->is_brief)
-		e = generation_of(t->xattrs, &t->generation);
-	if (e >= 0)
-		e = take_values(t);
-	if (e >= 0)
-		recall_looked(t);
-	rados_omap_get_end(t->look.iter);
-	if (!t->is_brief)
-		rados_getxattrs_end(t->xattrs);
-	if (e >= 0 && t->is_read)
-		note_find(t);
-	/* Only the generation distinguishes an absent key from a removed bucket. */
-	if (e >= 0 && t->is_brief && !t->key[0].old.p) {
-		look(t);
-		return;
-	}
-	/* The shard is absent, or closed because its bucket is or was being removed: the table of buckets
-	 * decides. */
-	if (t->object && (e == -ENOENT || (e == 0 && t->generation & GENERATION_CLOSED)))
-		restart(t);
-	else if (e < 0)
-		fail(t, e);
-	else
-		decide(t);
-}
-
-static void
-look(struct txn *t)
-{
-	rados_read_op_t op = rados_create_read_op();
-	const char *keys[TXN_KEYS];
-	size_t lens[TXN_KEYS];
-
-	for (int i = 0; i < t->key_nr; i++) {
-		keys[i] = t->key[i].key;
-		lens[i] = t->key[i].len;
-	}
-	check(t->shard && t->key_nr > 0 && t->is_pinned);
-	t->look.rv = t->xattrs_rv = 0;
-	/* A look-up that will probably find a value omits the generation, whose read costs more than that
-	 * of the value. A value proves that the bucket exists: a bucket with an object is never removed. */
-	t->is_brief = t->is_read && atomic_load_explicit(&t->rb->finds, memory_order_relaxed) == FINDS;
-	if (!t->is_brief)
-		rados_read_op_getxattrs(op, &t->xattrs, &t->xattrs_rv);
-	rados_read_op_omap_get_vals_by_keys2(op, keys, (size_t)t->key_nr, lens, &t->look.iter, &t->look.rv);
-	read_for(t, t->shard->name, op, on_look);
-}
-
-/*
- * A queued change waits as long as its shard does, but a look-up ends with its request. So while a shard has
- * not answered for some time, changes begin with a look-up.
- */
-static bool
-is_late(const struct rshard *s)
-{
-	uint64_t busy_ns = atomic_load_explicit(&s->busy_ns, memory_order_relaxed);
-
-	return busy_ns && clock_ns() - busy_ns > LATE_NS;
-}
-
-static void
-look_or_recall(struct txn *t)
-{
-	if (t->guess == GUESS_FIRST && !is_late(t->shard) && recall(t)) {
-		t->guess = GUESS_MADE;
-		decide(t);
-		return;
-	}
-	if (t->guess == GUESS_FIRST)
-		t->guess = GUESS_OVER;
-	look(t);
-}
-
-/* ---- the shard's queue ---- */
 
 static bool
 collide(const struct txn *a, const struct txn *b)
@@ -617,19 +59,6 @@ weight(const struct txn *t)
 	return n;
 }
 
-static void
-on_refused(struct msg *m)
-{
-	struct txn *t = container_of(m, struct txn, msg);
-
-	if (t->guess == GUESS_MADE) {
-		look_after_all(t);
-		return;
-	}
-	t->result = -EDQUOT;
-	over(t);
-}
-
 /* Removes from the queue the changes of the next batch, after their quota check. Returns NULL if none is
  * left. Called under the lock of the shard. */
 static struct txn *
@@ -653,7 +82,7 @@ take_riders(struct rshard *s)
 		list_del(l);
 		t->next = NULL;
 		if (usage_judge(t) < 0) {
-			mailbox_post(t->port->mb, &t->msg, on_refused);
+			mailbox_post(t->port->mb, &t->msg, txn_on_refused);
 			continue;
 		}
 		*tail = t;
@@ -851,8 +280,8 @@ ship(struct rport *p, struct rshard *s, struct txn *riders)
 	p->base.asker = asker;
 }
 
-static void
-enqueue(struct txn *t)
+void
+shard_enqueue(struct txn *t)
 {
 	struct rshard *s = t->shard;
 	struct txn *riders = NULL;
@@ -867,12 +296,6 @@ enqueue(struct txn *t)
 	pthread_mutex_unlock(&s->lock);
 	if (riders)
 		ship(t->port, s, riders);
-}
-
-static void
-on_decide_again(struct msg *m)
-{
-	decide(container_of(m, struct txn, msg));
 }
 
 /* Copies the new values of a successful change into a waiting change of the same keys. Returns false
@@ -916,33 +339,7 @@ wake_colliders(struct rshard *s, const struct batch *b)
 		if (!r || !take_over(t, r))
 			continue;
 		list_del(l);
-		mailbox_post(t->port->mb, &t->msg, on_decide_again);
-	}
-}
-
-static void
-on_sent(struct msg *m)
-{
-	struct txn *t = container_of(m, struct txn, msg);
-	int e = t->commit_result;
-
-	if (e >= 0) {
-		if (t->more_nr)
-			gateway_dirty(t->port->st, t->shard);
-		over(t);
-	} else if (e == -ECANCELED && t->guess == GUESS_MADE) {
-		recall_wrong(t);
-		t->is_alone = false;
-		look_after_all(t);
-	} else if (e == -ECANCELED && !t->is_alone) {
-		/* Another change of the batch may be the cause. */
-		t->is_alone = true;
-		enqueue(t);
-	} else if (e == -ECANCELED || e == -ENOENT || e == -ENODATA) {
-		t->is_alone = false;
-		again(t, e == -ECANCELED || !t->object ? look : restart);
-	} else {
-		fail(t, e);
+		mailbox_post(t->port->mb, &t->msg, txn_on_decide_again);
 	}
 }
 
@@ -981,7 +378,7 @@ settle(struct batch *b, int result)
 		next = t->next;
 		t->commit_result = result;
 		t->is_alone |= was_alone;
-		mailbox_post(t->port->mb, &t->msg, on_sent);
+		mailbox_post(t->port->mb, &t->msg, txn_on_sent);
 	}
 	free(b);
 }
