@@ -68,6 +68,11 @@ struct gateway_table {
  * ended. The caller frees ret_table->peers. Returns 0 or -errno. Any thread that may block. */
 int gateway_read_table(struct rstore *st, struct gateway_table *ret_table);
 
+/* ---- gateway_calls.c ---- */
+
+/* Returns the oldest epoch that this gateway pins; if it pins none, the current one. Any thread. */
+uint64_t gateway_oldest_epoch(struct gateway *gw);
+
 /* ---- format.c ---- */
 
 /* Reads the format version again: `gantryd --upgrade` of another process may have raised it. */

@@ -6,13 +6,14 @@ NEEDS-store/test_diff := extent
 # names in common.
 ifneq ($(RADOS),)
 RADOS_MEMORY := $(O)/tests/rados_memory.o
-RADOS_MEMORY_OBJ := $(patsubst %.c,$(O)/%.o,$(wildcard tests/fake/librados*.c)) $(O)/memory/gateway.o
+RADOS_MEMORY_GATEWAY := $(O)/memory/gateway.o $(O)/memory/gateway_calls.o
+RADOS_MEMORY_OBJ := $(patsubst %.c,$(O)/%.o,$(wildcard tests/fake/librados*.c)) $(RADOS_MEMORY_GATEWAY)
 # A gateway that reserves few ids: the clean-up after a killed one looks at each of them.
-$(O)/memory/gateway.o: src/rados/io/gateway.c $(O)/flags
+$(RADOS_MEMORY_GATEWAY): $(O)/memory/%.o: src/rados/io/%.c $(O)/flags
 	@mkdir -p $(@D)
 	@$(if $(filter 0,$(V)),echo "  CC      $(VARIANT) $< (memory)")
 	$(Q)$(CC) $(ALL_CPPFLAGS) -DID_AHEAD=64u $(ALL_CFLAGS) -c -o $@ $<
-ALLOBJ += $(O)/memory/gateway.o
+ALLOBJ += $(RADOS_MEMORY_GATEWAY)
 $(RADOS_MEMORY): $(RADOS_MEMORY_OBJ) $(O)/rados.a $(O)/rados_io.a $(O)/rados_use.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) -r -nostdlib -o $@ $(RADOS_MEMORY_OBJ) -Wl,--start-group $(filter %.a,$^) -Wl,--end-group

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The calls of gateway.c that any thread may make: ids, epochs, garbage, and the state of this gateway and of
+ * others.
+ */
+#include "rados/io/gateway_int.h"
+
+#include "base/check.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+/* ---- ids ---- */
+
+int
+gateway_id(struct rstore *st, struct rid *ret_id)
+{
+	struct gateway *gw = &st->gw;
+	bool is_short;
+	int e = 0;
+
+	if (atomic_load_explicit(&gw->is_fenced, memory_order_relaxed))
+		return -ESHUTDOWN;
+	pthread_mutex_lock(&gw->id_lock);
+	check(gw->first <= gw->next && gw->next <= gw->last);
+	if (gw->next == gw->last || gw->next - gw->first >= ID_WINDOW)
+		e = -EAGAIN;
+	else
+		*ret_id = (struct rid){ gw->instance, gw->next++ };
+	is_short = gw->last - gw->next == ID_AHEAD / 2;
+	pthread_mutex_unlock(&gw->id_lock);
+	if (is_short || e < 0)
+		periodic_wake(&gw->beat);
+	return e;
+}
+
+void
+gateway_id_over(struct rstore *st, struct rid id)
+{
+	struct gateway *gw = &st->gw;
+	uint32_t bit = (uint32_t)(id.counter % ID_WINDOW);
+
+	pthread_mutex_lock(&gw->id_lock);
+	check(id.instance == gw->instance && id.counter >= gw->first && id.counter < gw->next);
+	check(!(gw->id_over[bit / 8] & 1u << bit % 8));
+	gw->id_over[bit / 8] |= (uint8_t)(1u << bit % 8);
+	for (;; gw->first++) {
+		bit = (uint32_t)(gw->first % ID_WINDOW);
+		if (gw->first == gw->next || !(gw->id_over[bit / 8] & 1u << bit % 8))
+			break;
+		gw->id_over[bit / 8] &= (uint8_t) ~(1u << bit % 8);
+	}
+	pthread_mutex_unlock(&gw->id_lock);
+}
+
+/* ---- epochs ---- */
+
+/*
+ * A gateway's row has the oldest epoch that the gateway pins, and the epoch advances only after every row has
+ * reached it. So at most two epochs are pinned at a time, and they differ in their lowest bit.
+ */
+uint64_t
+gateway_pin(struct rstore *st)
+{
+	struct gateway *gw = &st->gw;
+
+	for (;;) {
+		uint64_t epoch = atomic_load(&gw->epoch);
+
+		atomic_fetch_add(&gw->pins[epoch & 1], 1);
+		if (atomic_load(&gw->epoch) == epoch)
+			return epoch;
+		atomic_fetch_sub(&gw->pins[epoch & 1], 1);
+	}
+}
+
+void
+gateway_unpin(struct rstore *st, uint64_t epoch)
+{
+	check(atomic_fetch_sub(&st->gw.pins[epoch & 1], 1) > 0);
+}
+
+uint64_t
+gateway_oldest_epoch(struct gateway *gw)
+{
+	uint64_t epoch = atomic_load(&gw->epoch);
+
+	return epoch && atomic_load(&gw->pins[(epoch - 1) & 1]) ? epoch - 1 : epoch;
+}
+
+/* ---- garbage, and the end of a gateway ---- */
+
+void
+gateway_dirty(struct rstore *st, struct rshard *s)
+{
+	struct gateway *gw = &st->gw;
+
+	pthread_mutex_lock(&gw->lock);
+	if (!list_linked(&s->dirty)) {
+		if (s->bucket)
+			atomic_fetch_add(&s->bucket->refs, 1);
+		list_push_tail(&gw->dirty, &s->dirty);
+	}
+	pthread_mutex_unlock(&gw->lock);
+}
+
+/* Writes the text of fenced_by: all gateways that may have declared this one dead, by the table that was
+ * read last. Called under the lock. */
+static void
+say_who(struct gateway *gw)
+{
+	size_t at = 0, len = sizeof gw->fenced_by;
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < gw->peer_nr; i++)
+		others += gw->peers[i].instance != gw->instance;
+	at = (size_t)snprintf(gw->fenced_by, len, "%s",
+			      others == 0 ? "fenced by the cluster's blocklist, or by one that it has not met"
+			      : others > 1 ? "fenced by one of: "
+					   : "fenced by ");
+	for (uint32_t i = 0, nr = 0; i < gw->peer_nr && at < len; i++) {
+		const struct peer *p = &gw->peers[i];
+
+		if (p->instance != gw->instance)
+			at += (size_t)snprintf(gw->fenced_by + at, len - at, "%sinstance %u on host %s",
+					       nr++ ? ", " : "", p->instance, p->row.host);
+	}
+}
+
+void
+gateway_fence(struct rstore *st)
+{
+	struct gateway *gw = &st->gw;
+	bool was;
+
+	pthread_mutex_lock(&gw->lock);
+	was = atomic_load(&gw->is_fenced);
+	if (!was)
+		say_who(gw);
+	atomic_store(&gw->is_fenced, true);
+	pthread_mutex_unlock(&gw->lock);
+	if (!was)
+		log_error("this gateway (number %u) is %s: nothing more is done here", gw->instance,
+			  gw->fenced_by);
+}
+
+bool
+gateway_is_gone(struct rstore *st, uint32_t instance)
+{
+	struct gateway *gw = &st->gw;
+	bool is_gone;
+
+	pthread_mutex_lock(&gw->lock);
+	is_gone = instance != gw->instance && instance < gw->next_instance;
+	for (uint32_t i = 0; is_gone && i < gw->peer_nr; i++)
+		is_gone = gw->peers[i].instance != instance;
+	pthread_mutex_unlock(&gw->lock);
+	return is_gone;
+}
