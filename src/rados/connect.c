@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections to the cluster. */
-#include "rados/keyring.h"
 #include "rados/module_int.h"
+
+#include "base/refuse.h"
+#include "rados/io/pool.h"
+#include "rados/keyring.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,14 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Start and stop of the store on RADOS, with a new store and ports; and the table of its functions. */
-#include "rados/io/gateway_int.h"
-#include "rados/module_int.h"
 #include "rados/rados.h"
-#include "rados/use/fsck.h"
-#include "rados/use/use_int.h"
 
 #include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/list.h"
+#include "base/periodic.h"
+#include "base/refuse.h"
+#include "rados/io/bucket.h"
+#include "rados/io/call.h"
+#include "rados/io/codec.h"
+#include "rados/io/format.h"
+#include "rados/io/gateway.h"
+#include "rados/io/helpers.h"
+#include "rados/io/pool.h"
+#include "rados/io/recall.h"
+#include "rados/io/rows.h"
+#include "rados/io/rstore.h"
+#include "rados/io/table.h"
+#include "rados/io/usage.h"
+#include "rados/module_int.h"
+#include "rados/use/fsck.h"
+#include "rados/use/use_int.h"
 #include "store/damage.h"
 #include "store/meter.h"
 #define LOG_MODULE "store"
@@ -16,6 +30,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 

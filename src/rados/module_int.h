@@ -3,7 +3,7 @@
 #ifndef GANTRY_RADOS_MODULE_INT_H
 #define GANTRY_RADOS_MODULE_INT_H
 
-#include "rados/io/rados_int.h"
+#include "rados/io/pool.h"
 
 /* ---- connect.c; any thread that may block ---- */
 

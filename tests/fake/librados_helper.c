@@ -2,10 +2,11 @@
 /* Helpers of gateways without threads, in the place of base/periodic.c: a turn is made when the test asks for it. */
 #include "tests/fake/librados_int.h"
 
-#include "rados/io/rados_int.h"
+#include "rados/io/rstore.h"
 #include "rados/rados.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 
 #define HELPERS_MAX 64
 

@@ -4,6 +4,7 @@
  * answers of librados to reads of data objects. CEPH_CONF names the cluster.
  */
 #include "base/clock.h"
+#include "rados/io/rstore.h"
 #include "rados/rados.h"
 #include "rados/use/use_int.h"
 #include "tests/fake/store_loop.h"

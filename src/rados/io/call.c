@@ -3,10 +3,16 @@
  * Calls of librados: sent from the thread of a port, which receives the end as a message. A callback of
  * librados stores the result and posts the message; threads of librados do nothing else.
  */
-#include "rados/io/rados_int.h"
+#include "rados/io/call.h"
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/latency.h"
+#include "base/list.h"
+#include "rados/io/codec.h"
+#include "rados/io/gateway.h"
+#include "rados/io/pool.h"
+#include "rados/io/rstore.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -7,12 +7,21 @@
  * removals of buckets are undone. At the end the row of the dead gateway is removed; if a step has failed,
  * the row remains, and the clean-up is repeated later.
  */
-#include "rados/io/gateway_int.h"
+#include "rados/io/helpers.h"
 
 #include "base/crc64.h"
+#include "rados/io/codec.h"
+#include "rados/io/fault.h"
+#include "rados/io/gateway.h"
+#include "rados/io/names.h"
+#include "rados/io/pool.h"
+#include "rados/io/rows.h"
+#include "rados/io/rstore.h"
+#include "rados/io/usage.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BLOCK_S (30u * 24 * 3600)

@@ -4,9 +4,13 @@
  * version with which they were made, until `gantryd --upgrade` raises it (upgrade.c); docs/rados.md,
  * "Versions of the format".
  */
-#include "rados/io/gateway_int.h"
+#include "rados/io/format.h"
 
 #include "base/advice.h"
+#include "base/refuse.h"
+#include "rados/io/codec.h"
+#include "rados/io/pool.h"
+#include "rados/io/rstore.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 

@@ -9,15 +9,27 @@
  *
  * For helper threads; gateway_calls.c has the calls for any thread.
  */
-#include "rados/io/gateway_int.h"
+#include "rados/io/gateway.h"
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/list.h"
+#include "base/periodic.h"
+#include "rados/io/array.h"
+#include "rados/io/bucket.h"
+#include "rados/io/codec.h"
+#include "rados/io/fault.h"
+#include "rados/io/format.h"
+#include "rados/io/pool.h"
+#include "rados/io/rows.h"
+#include "rados/io/rstore.h"
+#include "rados/io/usage.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The data objects and maps that rows of the index name. */
-#include "rados/io/gateway_int.h"
+#include "rados/io/names.h"
 
 #include "base/crc64.h"
+#include "rados/io/codec.h"
+#include "rados/io/pool.h"
+#include "rados/io/rstore.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 int

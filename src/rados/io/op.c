@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations of store.h that begin with a transaction: their memory, begin and end. */
-#include "rados/io/rados_int.h"
+#include "rados/io/txn.h"
 
 #include "base/check.h"
+#include "rados/io/codec.h"
+#include "rados/io/rstore.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void *

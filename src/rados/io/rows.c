@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of the index, and of the tables of buckets and of gateways: read by ports; read and written by
  * threads that may block. */
-#include "rados/io/gateway_int.h"
+#include "rados/io/rows.h"
+
+#include "base/check.h"
+#include "base/list.h"
+#include "rados/io/call.h"
+#include "rados/io/codec.h"
+#include "rados/io/pool.h"
+#include "rados/io/rstore.h"
 
 #include <errno.h>
 #include <string.h>

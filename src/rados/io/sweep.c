@@ -7,18 +7,28 @@
  * For a removed bucket a row remains in the table of buckets, until its shards are removed with all data that
  * they name.
  */
-#include "rados/io/gateway_int.h"
+#include "rados/io/helpers.h"
 
 #include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
+#include "base/list.h"
+#include "rados/io/bucket.h"
+#include "rados/io/codec.h"
+#include "rados/io/fault.h"
+#include "rados/io/gateway.h"
+#include "rados/io/names.h"
+#include "rados/io/pool.h"
+#include "rados/io/rows.h"
+#include "rados/io/rstore.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define REMOVE_AT_ONCE 32

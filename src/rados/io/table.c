@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of buckets, an object of the meta pool: look-ups, attributes and quotas. */
-#include "rados/io/rados_int.h"
+#include "rados/io/table.h"
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/list.h"
+#include "rados/io/bucket.h"
+#include "rados/io/codec.h"
+#include "rados/io/rstore.h"
+#include "rados/io/txn.h"
+#include "rados/io/usage.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define THERE_NS NS_PER_S

@@ -3,7 +3,7 @@
 #ifndef GANTRY_RADOS_IO_TXN_INT_H
 #define GANTRY_RADOS_IO_TXN_INT_H
 
-#include "rados/io/rados_int.h"
+#include "rados/io/txn.h"
 
 /* ---- shard.c ---- */
 

@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Keys and values of a transaction, and the garbage of a change. */
-#include "rados/io/rados_int.h"
+#include "rados/io/txn.h"
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "rados/io/array.h"
+#include "rados/io/bucket.h"
+#include "rados/io/codec.h"
+#include "rados/io/format.h"
+#include "rados/io/gateway.h"
+#include "rados/io/pool.h"
+#include "rados/io/rstore.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 void

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `gantryd --upgrade`: raises the version of the format of the pools. */
-#include "rados/io/gateway_int.h"
+#include "rados/io/format.h"
 
 #include "base/advice.h"
+#include "base/refuse.h"
+#include "rados/io/codec.h"
+#include "rados/io/gateway.h"
+#include "rados/io/pool.h"
+#include "rados/io/rows.h"
+#include "rados/io/rstore.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RAISE_TRIES 100

@@ -11,15 +11,25 @@
  * A helper thread reads the counters. A shard that does not answer delays the count of no other shard; and it
  * cannot grow while it does not answer.
  */
-#include "rados/io/gateway_int.h"
+#include "rados/io/usage.h"
 
 #include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/periodic.h"
+#include "rados/io/array.h"
+#include "rados/io/bucket.h"
+#include "rados/io/codec.h"
+#include "rados/io/gateway.h"
+#include "rados/io/pool.h"
+#include "rados/io/rows.h"
+#include "rados/io/rstore.h"
+#include "rados/io/txn.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

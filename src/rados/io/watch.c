@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to the monitors: how full the pools are, and for which placement group the oldest operation
  * waits. For the watcher's thread. */
-#include "rados/io/gateway_int.h"
+#include "rados/io/helpers.h"
 
 #include "base/clock.h"
+#include "rados/io/call.h"
+#include "rados/io/pool.h"
+#include "rados/io/rstore.h"
 
 #include <errno.h>
 #include <stdio.h>

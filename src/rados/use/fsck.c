@@ -10,9 +10,13 @@
  * only if a record still names it afterwards.
  */
 #include "rados/use/fsck.h"
-#include "rados/use/fsck_int.h"
 
-#include "rados/io/gateway_int.h"
+#include "rados/io/codec.h"
+#include "rados/io/fault.h"
+#include "rados/io/pool.h"
+#include "rados/io/rows.h"
+#include "rados/io/rstore.h"
+#include "rados/use/fsck_int.h"
 #include "store/damage.h"
 #include "store/meter.h"
 

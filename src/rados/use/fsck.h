@@ -3,10 +3,11 @@
 #ifndef GANTRY_RADOS_USE_FSCK_H
 #define GANTRY_RADOS_USE_FSCK_H
 
-#include "rados/io/rados_int.h"
+#include "store/store.h"
 
 struct damage_sums;
 struct meter_disk;
+struct rstore;
 
 /* Reports damage by say(), one line for each call, and counts in *sums the objects and data that a repair
  * removes. meter: counts of the progress, which the caller has set to the step METER_INDEX_ALL; NULL:

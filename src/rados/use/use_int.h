@@ -6,7 +6,7 @@
 #ifndef GANTRY_RADOS_USE_INT_H
 #define GANTRY_RADOS_USE_INT_H
 
-#include "rados/io/rados_int.h"
+#include "rados/io/txn.h"
 
 /* ---- decide.c: rows of a transaction, for the object model ---- */
 
@@ -114,6 +114,8 @@ int map_read_send(struct rport *p, struct map_read *mr, const struct record *r, 
 int map_read_check(const struct map_read *mr, const struct record *r);
 
 /* ---- ahead.c: reads in parallel with the look-up ---- */
+
+#define AHEAD_MAX 64u /* maximum number of parallel reads of a port, of each kind */
 
 struct ahead;
 

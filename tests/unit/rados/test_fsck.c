@@ -7,7 +7,9 @@
 #include "tests/unit/rados/past.h"
 
 #include "base/log.h"
-#include "rados/io/rados_int.h"
+#include "rados/io/codec.h"
+#include "rados/io/pool.h"
+#include "rados/io/rows.h"
 
 #include <errno.h>
 #include <stdio.h>

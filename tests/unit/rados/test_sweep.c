@@ -15,15 +15,19 @@
 #include "tests/unit/rados/past.h"
 
 #include "base/check.h"
+#include "base/clock.h"
 #include "base/crc64.h"
 #include "base/log.h"
-#include "rados/io/rados_int.h"
+#include "rados/io/codec.h"
+#include "rados/io/pool.h"
+#include "rados/io/rows.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
