@@ -274,7 +274,7 @@ second(struct key_change *c)
 	from = port_engine(p, c->first);
 	to = port_engine(p, engine);
 	c->copy->is_busy = c->was_copied = true;
-	list_push_tail(&p->waiting.changes, &c->link);
+	list_push_tail(port_waiting(p, PORT_CHANGES), &c->link);
 	r = c->copy->has_put && !c->copy->write_error ? put(c, from, to) : send(c, from, to);
 	if (r < 0)
 		copy_ended(c->copy, r);
@@ -285,7 +285,7 @@ second(struct key_change *c)
 void
 set_poke_changes(struct set_port *p)
 {
-	list_for_each_safe(l, &p->waiting.changes)
+	list_for_each_safe(l, port_waiting(p, PORT_CHANGES))
 	{
 		struct key_change *c = container_of(l, struct key_change, link);
 		int engine = c->copy->engine;

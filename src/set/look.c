@@ -129,14 +129,14 @@ mend_over(struct mend *m, int result)
 			    "an object that is damaged could not be rewritten from its other copy: %s",
 			    strerror(-result));
 	}
-	p->waiting.repairs = false;
 	/* The port is not freed before this message arrives, because objects are open. */
 	if (m->waits)
 		mailbox_post(m->waits->mb, &m->waits->msg, m->waits->go);
 	key_op_end(&m->ko);
+	list_del(&m->link);
 	free(m->buf.mem);
 	free(m);
-	next = list_pop(&p->waiting.repairs_waiting);
+	next = list_first(port_waiting(p, PORT_REPAIRS));
 	if (next)
 		mend_start(container_of(next, struct mend, link));
 }
@@ -173,7 +173,6 @@ mend_start(struct mend *m)
 {
 	int r = -EAGAIN;
 
-	m->ko.port->waiting.repairs = true;
 	if (store_buf_make(&m->buf, BUF_LARGE_BYTES))
 		r = key_op_lock(&m->ko, mend_send);
 	if (r < 0)
@@ -186,7 +185,9 @@ bool
 mend_begin(struct look *lk, struct set_wait *waits)
 {
 	struct set_port *p = lk->ko.port;
-	struct mend *m = p->waiting.repairs && !waits ? NULL : calloc(1, sizeof *m);
+	struct list *repairs = port_waiting(p, PORT_REPAIRS);
+	bool is_first = list_empty(repairs);
+	struct mend *m = is_first || waits ? calloc(1, sizeof *m) : NULL;
 
 	if (!m)
 		return false;
@@ -196,9 +197,8 @@ mend_begin(struct look *lk, struct set_wait *waits)
 	m->of_second = lk->is_second;
 	if (lk->call.kind == LOOK_PART)
 		m->send.only_upload = memcpy(m->id, lk->id, sizeof m->id);
-	if (p->waiting.repairs)
-		list_push_tail(&p->waiting.repairs_waiting, &m->link);
-	else
+	list_push_tail(repairs, &m->link);
+	if (is_first)
 		mend_start(m);
 	return waits != NULL;
 }

@@ -22,6 +22,12 @@ port_engine(const struct set_port *p, int engine)
 	return p->engine[engine];
 }
 
+struct list *
+port_waiting(struct set_port *p, enum port_list list)
+{
+	return &p->waiting[list];
+}
+
 void
 port_pin(struct set_port *p)
 {
@@ -52,9 +58,8 @@ port_new(struct set *s, struct ring *ring, struct mailbox *mb, struct timers *ti
 	p->ring = ring;
 	p->timers = timers;
 	list_init(&p->link);
-	list_init(&p->waiting.changes);
-	list_init(&p->waiting.pieces);
-	list_init(&p->waiting.repairs_waiting);
+	for (int i = 0; i < PORT_LISTS; i++)
+		list_init(&p->waiting[i]);
 	return p;
 }
 
@@ -62,8 +67,8 @@ void
 port_free(struct set_port *p)
 {
 	check(!list_linked(&p->link) && !p->inflight);
-	check(list_empty(&p->waiting.changes) && list_empty(&p->waiting.pieces) &&
-	      list_empty(&p->waiting.repairs_waiting));
+	for (int i = 0; i < PORT_LISTS; i++)
+		check(list_empty(&p->waiting[i]));
 	for (int i = 0; i < p->nr; i++)
 		check(!p->engine[i]);
 	free(p);

@@ -27,6 +27,14 @@ struct set_ports {
 	_Atomic int error; /* error of a port that could not attach to a new engine; 0: no error */
 };
 
+/* The lists of operations that wait at a port. */
+enum port_list {
+	PORT_CHANGES, /* changes that wait for their secondary (change.c) */
+	PORT_PIECES,  /* pieces of PUTs that are being written to a secondary (put.c) */
+	PORT_REPAIRS, /* repairs of a copy from the other copy; the first one is in progress (look.c) */
+	PORT_LISTS
+};
+
 struct set_port {
 	struct store_port base;
 	struct set *set;
@@ -40,14 +48,8 @@ struct set_port {
 	bool has_barrier, has_wake;
 	/* true: a message of set_send_to_one() is in flight; protected by the lock of the list */
 	bool has_sent;
-	/* operations that wait at this port for a secondary or for a repair */
-	struct {
-		struct list changes; /* changes that wait for their secondary (change.c) */
-		struct list pieces;  /* pieces of PUTs that are being written to a secondary (put.c) */
-		bool repairs;        /* true: a copy is being repaired from the other copy (look.c) */
-		struct list repairs_waiting; /* repairs that wait until the current repair has ended */
-	} waiting;
-	struct store_carrier carrier; /* carrier of the port's PUTs, for replays (carry_put.c) */
+	struct list waiting[PORT_LISTS]; /* operations that wait for a secondary or for a repair */
+	struct store_carrier carrier;    /* carrier of the port's PUTs, for replays (carry_put.c) */
 	/* number of operations of the set itself in flight at the port, which is not detached meanwhile */
 	unsigned inflight;
 	/* number of engines to which the port has attached: all engines of the set, except those added since the
@@ -62,6 +64,8 @@ struct set_port {
 struct set_port *set_port(struct store_port *sp);
 /* Returns the port of an engine that belongs to this set port. */
 struct store_port *port_engine(const struct set_port *p, int engine);
+/* Returns a list of operations that wait at this port, to which its file adds and from which it removes. */
+struct list *port_waiting(struct set_port *p, enum port_list list);
 /* Notes that an operation of the set itself begins. A port with such operations in flight is not detached. */
 void port_pin(struct set_port *p);
 /* Notes that an operation of the set itself has ended. */

@@ -220,7 +220,7 @@ write_copy(struct piece *pc, struct copy *cp, struct buf *buf, uint32_t len, boo
 	pc->waits = true;
 	pc->second.op.done = on_copy_written;
 	cp->writes++;
-	list_push_tail(&cp->ko.port->waiting.pieces, &pc->link);
+	list_push_tail(port_waiting(cp->ko.port, PORT_PIECES), &pc->link);
 	r = e->ops->put_write(e, &cp->put, &pc->second, buf, len, last);
 	if (r != 0)
 		copy_written(pc, r < 0 ? r : pc->second.op.result);
@@ -297,7 +297,7 @@ set_write_cancel(struct store_port *sp, struct store_write *w)
 void
 set_poke_pieces(struct set_port *p)
 {
-	list_for_each_safe(l, &p->waiting.pieces)
+	list_for_each_safe(l, port_waiting(p, PORT_PIECES))
 	{
 		struct piece *pc = container_of(l, struct piece, link);
 

@@ -707,7 +707,7 @@ mend_all(struct set_port *sp)
 	for (int b = 0; b < BUCKETS; b++) {
 		for (int k = 0; k < 2 * KEYS && many_has_two(b); k++) {
 			read_copy(b, k / 2, k % 2);
-			while (sp->waiting.repairs)
+			while (!list_empty(port_waiting(sp, PORT_REPAIRS)))
 				co_wait(&yes, 0);
 		}
 	}
