@@ -228,7 +228,7 @@ on_paired(struct msg *m)
 	struct change *c = container_of(m, struct change, paired.msg);
 	struct set *s = c->port->set;
 	struct store_op *op = c->op;
-	int not_paired = atomic_load(&s->recovery.not_paired);
+	int not_paired = set_pairs_error(s);
 
 	if (set_has_pairs(s)) {
 		if (change_begin(c) == 0)

@@ -137,7 +137,7 @@ delete_over(struct change *c, int r)
 	int started = delete_next(c, r);
 
 	if (c->is_over && c->touched) {
-		atomic_fetch_add(&c->port->set->buckets.removed, 1);
+		set_note_removed(c->port->set);
 		set_note_missed(c->port->set, c->name, c->len, c->closed >> change_next_of(c, -1) & 1, 0);
 		if (c->result == 0)
 			forget_use(c);

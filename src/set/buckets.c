@@ -113,6 +113,18 @@ set_has_missed(struct set *s, int engine, const char *name, size_t len, bool *re
 	return is_found;
 }
 
+void
+set_note_removed(struct set *s)
+{
+	atomic_fetch_add(&s->buckets.removed, 1);
+}
+
+uint64_t
+set_removed(const struct set *s)
+{
+	return atomic_load(&s->buckets.removed);
+}
+
 uint64_t
 change_birth_time(struct set *s)
 {

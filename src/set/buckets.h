@@ -34,6 +34,11 @@ void set_note_missed(struct set *s, const char *name, size_t len, bool is_there,
  * do not count. *ret_is_there: true if the bucket was made, false if it was removed. */
 bool set_has_missed(struct set *s, int engine, const char *name, size_t len, bool *ret_is_there);
 
+/* Counts a removal of a bucket, which may be incomplete. */
+void set_note_removed(struct set *s);
+/* Returns the number of removals that set_note_removed() has counted since the start. */
+uint64_t set_removed(const struct set *s);
+
 /* Returns the creation time of a new bucket, in ns since 1970. A start distinguishes buckets of one name only
  * by this time (M32). The function returns each time only once in a process, because two buckets could
  * otherwise get the same time from a coarse clock, or on two cores. If the clock is set back, later results

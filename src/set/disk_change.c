@@ -56,7 +56,7 @@ make_disk(struct mover *m, struct store_conf *c, int number, uint8_t uuid[UUID_B
 	if (r == 0 && getrandom(uuid, UUID_BYTES, 0) != UUID_BYTES)
 		r = -EIO;
 	if (r == 0) {
-		memcpy(birth->store_uuid, s->members.store_uuid, UUID_BYTES);
+		memcpy(birth->store_uuid, set_store_uuid(s), UUID_BYTES);
 		birth->number = number;
 		table_before(&birth->table, number, uuid);
 		c->disks.birth = birth;
@@ -92,11 +92,11 @@ open_disk(struct mover *m, struct store_conf *c, struct store **ret_store)
 	m->index_bytes = set_share_of(s->conf.disks.index_bytes, id.size_bytes, total + id.size_bytes);
 	r = ops->recover(st, &none, m->index_bytes, s->base.quotas, set_engines(s), &start_no, m->said,
 			 sizeof m->said);
-	if (r == 0 && start_no > s->map.start_no)
+	if (r == 0 && start_no > set_start_no(s))
 		r = refuse(m->said, sizeof m->said, -EINVAL,
 			   "%s: the disk has seen later starts than this one", m->path);
 	if (r == 0)
-		r = ops->begin(st, s->map.start_no, false, m->said, sizeof m->said);
+		r = ops->begin(st, set_start_no(s), false, m->said, sizeof m->said);
 	if (r == 0)
 		r = ops->serve(st, m->said, sizeof m->said);
 	if (r < 0)

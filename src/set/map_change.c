@@ -419,6 +419,12 @@ set_look_up_slot(struct set *s, int slot, int *ret_first)
 	return is_full;
 }
 
+uint64_t
+set_start_no(const struct set *s)
+{
+	return s->map.start_no;
+}
+
 bool
 set_members_change(struct set *s)
 {

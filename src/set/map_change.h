@@ -37,7 +37,7 @@ struct set_turn {
 
 /* The state of the placement map of a set. */
 struct set_map {
-	pthread_mutex_t lock; /* protects all fields of this struct */
+	pthread_mutex_t lock; /* protects all fields of this struct except start_no and last[] */
 	bool is_changing;     /* true: the map change lock is held */
 	struct list waiting;  /* entries of struct set_turn that wait for the map change lock */
 	/* owner of the map change lock; NULL: the lock is free, or the set itself holds the lock */
@@ -59,7 +59,7 @@ struct set_map {
 	uint64_t all_next; /* bitmap of the engines that will be members when the newest map is effective */
 	/* result of the last change: 0, or the error after which the previous map was restored */
 	int change;
-	uint64_t start_no; /* number of this start */
+	uint64_t start_no; /* number of this start; constant after set_table_begin() */
 	/* Bitmaps of engines: `begun`, the engines that take part in the newest map; `unwritten`, the engines
 	 * that have not written this map yet. */
 	uint64_t begun, unwritten;
@@ -68,7 +68,8 @@ struct set_map {
 		struct set *set;
 		int engine;
 	} write[STORE_SET_MAX];
-	/* The write of the newest map to a disk that is no longer a member. */
+	/* The write of the newest map to a disk that is no longer a member. Owned by the thread of the
+	 * rebalancer, except is_over. */
 	struct set_last_write {
 		struct store_table_write w;
 		_Atomic bool is_over;
@@ -132,6 +133,8 @@ void set_get_table(struct set *s, struct disk_table *ret_table);
 bool set_look_up_slot(struct set *s, int slot, int *ret_first);
 /* Returns true if a disk drains or fills according to the newest map. */
 bool set_members_change(struct set *s);
+/* Returns the number of this start. */
+uint64_t set_start_no(const struct set *s);
 /* Returns the engine of the disk with `number` in the map; -1: no engine. */
 int set_engine_of(const struct set *s, int number);
 

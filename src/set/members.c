@@ -145,6 +145,12 @@ set_note_drained(struct set *s, int unit)
 	atomic_fetch_or(&s->members.drained, (uint64_t)1 << unit);
 }
 
+const uint8_t *
+set_store_uuid(const struct set *s)
+{
+	return s->members.store_uuid;
+}
+
 int
 set_disks(const struct set *s)
 {

@@ -62,6 +62,8 @@ void set_add_unit(struct set *s, int engine, const uint8_t *uuid);
 /* Returns true if the disk was drained, and no longer belongs to the store. */
 bool set_is_drained(const struct set *s, int unit);
 void set_note_drained(struct set *s, int unit);
+/* Returns the UUID of the store. */
+const uint8_t *set_store_uuid(const struct set *s);
 /* Returns the number of disks that belong to the store, including missing ones. */
 int set_disks(const struct set *s);
 /* Returns true if a disk was missing at the start. The disk stays missing until the next start. */

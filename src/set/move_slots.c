@@ -180,7 +180,7 @@ switch_over(struct mover *m, int from, int to, uint64_t removed)
 
 	/* A bucket was removed during the move, and the uploads that ended with it were not reported: all
 	 * keys are sent again. */
-	if (r >= 0 && atomic_load(&s->buckets.removed) != removed)
+	if (r >= 0 && set_removed(s) != removed)
 		r = -ESTALE;
 	if (r >= 0) {
 		m->sender.limit_ns = clock_ns() + FROZEN_SEND_NS;
@@ -219,7 +219,7 @@ fill(struct mover *m, int from, int to)
 		bool lost = false;
 
 		if (r == -ESTALE) {
-			removed = atomic_load(&s->buckets.removed);
+			removed = set_removed(s);
 			r = m->kind == MOVE_SWAP ? 0 : move_walk_both(m, from, to);
 		} else if (move_changed_nr(m) > FEW || r == -EAGAIN) {
 			uint64_t until = clock_ns() + AGAIN_NS;

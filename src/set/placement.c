@@ -50,6 +50,12 @@ set_note_relocation(struct set *s)
 	atomic_fetch_add(&s->placement.relocations, 1);
 }
 
+_Atomic uint64_t *
+set_relocations(struct set *s)
+{
+	return &s->placement.relocations;
+}
+
 void
 set_note_leaving(struct set *s, int engine, bool leaves)
 {

@@ -68,6 +68,8 @@ bool set_misses_places(const struct set *s);
 /* Notes the beginning or the end of a move of partitions from one engine to another. During the move both
  * engines can list the keys. */
 void set_note_relocation(struct set *s);
+/* Returns the counter of set_note_relocation(), which a list compares before and after it reads the engines. */
+_Atomic uint64_t *set_relocations(struct set *s);
 /* Notes, with set_note_relocation(), that partitions begin or have ceased to leave an engine. Until they have
  * left, the engine lists keys of partitions whose primary is another engine already. */
 void set_note_leaving(struct set *s, int engine, bool leaves);

@@ -54,6 +54,8 @@ void set_keep(struct set *s);
 void set_keep_on(struct set *s);
 /* Asks for a round of the recovery task, and waits for its end: w->go() follows. */
 void set_wait_kept(struct set *s, struct set_wait *w);
+/* Returns the error for which the latest attempt to assign secondaries was not made, or 0. */
+int set_pairs_error(const struct set *s);
 /* Returns true if a round runs or is requested. */
 bool set_recovers(struct set *s);
 

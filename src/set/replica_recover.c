@@ -419,6 +419,12 @@ set_wait_kept(struct set *s, struct set_wait *w)
 	pthread_mutex_unlock(&s->recovery.lock);
 }
 
+int
+set_pairs_error(const struct set *s)
+{
+	return atomic_load(&s->recovery.not_paired);
+}
+
 bool
 set_recovers(struct set *s)
 {

@@ -57,24 +57,6 @@ set_task(const struct store_conf *conf, enum store_task task, char *said, size_t
 }
 
 static void
-init_parts(struct set *s)
-{
-	pthread_mutex_init(&s->members.lock, NULL);
-	pthread_mutex_init(&s->ports.lock, NULL);
-	list_init(&s->ports.list);
-	pthread_mutex_init(&s->map.lock, NULL);
-	list_init(&s->map.waiting);
-	for (int i = 0; i < STORE_PLACE_NR; i++)
-		atomic_store(&s->placement.replica[i][SET_SECONDARY], SET_NOWHERE);
-	pthread_mutex_init(&s->buckets.lock, NULL);
-	set_holds_init(&s->replicas.locks);
-	pthread_mutex_init(&s->replicas.lock, NULL);
-	pthread_mutex_init(&s->recovery.lock, NULL);
-	list_init(&s->recovery.waiting);
-	list_init(&s->recovery.round);
-}
-
-static void
 set_stop(struct store *st)
 {
 	struct set *s = set_of(st);
@@ -83,18 +65,7 @@ set_stop(struct store *st)
 	set_table_end(s);
 	set_members_end(s);
 	quota_book_free(s->base.quotas);
-	check(list_empty(&s->map.waiting) && list_empty(&s->ports.list));
-	check(!s->recovery.is_keeping && list_empty(&s->recovery.waiting));
-	for (int i = 0; i < STORE_SLOT_NR; i++)
-		check(!atomic_load(&s->replicas.in_doubt[i]));
-	pthread_mutex_destroy(&s->map.lock);
-	pthread_mutex_destroy(&s->buckets.lock);
-	free(s->buckets.missed);
-	pthread_mutex_destroy(&s->ports.lock);
-	pthread_mutex_destroy(&s->members.lock);
-	pthread_mutex_destroy(&s->recovery.lock);
-	pthread_mutex_destroy(&s->replicas.lock);
-	set_holds_fini(&s->replicas.locks);
+	set_parts_fini(s);
 	free(s);
 }
 
@@ -158,7 +129,7 @@ set_start(const struct store_conf *conf, struct store **ret_store, char *err, si
 	for (int i = 0; i < STORE_DISKS_MAX; i++)
 		s->counter[i] = (uint8_t)i;
 	s->watch.failed = set_on_failed;
-	init_parts(s);
+	set_parts_init(s);
 	r = start_disks(s, err, err_len);
 	s->conf.disks.disk = NULL;
 	s->conf.disks.nr = 0;
@@ -277,7 +248,7 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 
 	disk_look_unit(s, unit, ret_info);
 	ret_info->uuid = set_unit(s, unit)->uuid;
-	ret_info->store_uuid = s->members.store_uuid;
+	ret_info->store_uuid = set_store_uuid(s);
 	disk_label(s, unit, ret_info->label);
 	if (set_is_drained(s, unit)) {
 		ret_info->state = UNIT_DRAINED;

@@ -2,8 +2,9 @@
 /*
  * set_int - declarations shared by the files of the set. See set.h.
  *
- * struct set consists of parts; each part is a struct with a separate lock, whose fields only the files of
- * this part change, through the functions of its header.
+ * struct set consists of parts. Each part is a struct with a separate lock, or with atomic fields alone. Only
+ * the files of a part use its fields; the functions of its header serve all other files. parts.c initialises
+ * and ends every part. scripts/check-structure has the table of parts and files, and checks it.
  *
  * Lock order: mover.job_lock, mover.lock, set_map.lock, set_recovery.lock, set_replicas.lock,
  * set_buckets.lock, set_members.lock, a key lock's shard, move_changed.lock, set_ports.lock. A thread with
@@ -48,6 +49,13 @@ set_of(const struct store *st)
 {
 	return container_of(st, struct set, base);
 }
+
+/* ---- parts.c ---- */
+
+/* Initialises the parts of a set whose bytes are zero, before an engine is started. */
+void set_parts_init(struct set *s);
+/* Frees the memory of the parts, after the engines have stopped. The set has no ports then. */
+void set_parts_fini(struct set *s);
 
 /* ---- attach.c ---- */
 

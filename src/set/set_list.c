@@ -107,7 +107,7 @@ set_list(struct store_port *sp, struct store_list *ls)
 					      .bucket = ls->bucket,
 					      .bucket_len = ls->bucket_len,
 					      .first = first,
-					      .changes = &s->placement.relocations,
+					      .changes = set_relocations(s),
 					      .settle = two && RULE_SETTLED_VISIBLE ? settle : NULL,
 					      .list = list_engine },
 			  ls);
