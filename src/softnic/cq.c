@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion queues: a ring, plain polling, extended polling.  Pushed by whoever runs work (engine.c), polled
- * by the application.  Polling returns the send queue slots of a work request and of the unsignaled ones
+ * Completion queues for the application: creation, plain polling, extended polling, destruction. cqe.c adds
+ * the completions. Polling returns the send queue slots of a work request and of the unsignaled ones
  * before it; nothing else does (as on mlx5), so a program that never signals runs out of them.
  */
 #include "softnic/softnic.h"
@@ -16,57 +16,6 @@ static struct sn_cq *
 sn_cqx(struct ibv_cq_ex *cq)
 {
 	return (struct sn_cq *)cq;
-}
-
-/* ---- producer ---- */
-
-bool
-sn_cq_push(struct sn_cq *cq, const struct sn_cqe *e)
-{
-	bool notify = false, first = false;
-
-	pthread_mutex_lock(&cq->lock);
-	uint32_t head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-
-	if (cq->overrun || head - atomic_load(&cq->tail) > cq->mask - 1) {
-		first = !cq->overrun;
-		cq->overrun = true;
-		pthread_mutex_unlock(&cq->lock);
-		if (first) {
-			sn_warn("completion queue of %d entries overrun", cq->ex.cqe);
-			sn_async_raise(cq->ctx, IBV_EVENT_CQ_ERR, cq);
-		}
-		return false;
-	}
-	cq->ring[head & cq->mask] = *e;
-	atomic_store_explicit(&cq->head, head + 1, memory_order_release);
-	if (cq->armed == 1 || (cq->armed == 2 && (e->status != IBV_WC_SUCCESS || e->solicited))) {
-		cq->armed = 0;
-		notify = true;
-	}
-	if (notify && cq->ex.channel)
-		sn_chan_notify((struct sn_chan *)cq->ex.channel, cq);
-	pthread_mutex_unlock(&cq->lock);
-
-	return true;
-}
-
-/* Takes the entries of one queue pair out, keeping the order of the others. */
-void
-sn_cq_purge(struct sn_cq *cq, const struct sn_qp *qp)
-{
-	pthread_mutex_lock(&cq->lock);
-	uint32_t tail = atomic_load(&cq->tail), head = atomic_load(&cq->head), to = tail;
-
-	for (uint32_t i = tail; i != head; i++) {
-		if (cq->ring[i & cq->mask].qp == qp)
-			continue;
-		if (to != i)
-			cq->ring[to & cq->mask] = cq->ring[i & cq->mask];
-		to++;
-	}
-	atomic_store(&cq->head, to);
-	pthread_mutex_unlock(&cq->lock);
 }
 
 /* ---- consumer ---- */

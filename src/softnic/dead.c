@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Contexts that are dead for good, because their device was reset while they were open (softnicctl device
- * reset): every call that needs the device fails, and destroying may fail too, or be said to have worked
- * while the adapter goes on.  What an application could not destroy is kept here until it closes the context,
- * which is when the kernel would end it.  Called on the application's threads.
+ * Contexts that do not work again, because their device was reset while they were open (softnicctl device
+ * reset): every call that needs the device fails. A call that destroys an object may fail as well, or return
+ * success although the adapter still has the object. An object that the application could not destroy stays in
+ * a list until the application closes the context (left.c). Called on the application's threads.
  */
 #include "softnic/softnic.h"
-
-#include <unistd.h>
-
-struct sn_left {
-	struct sn_left *next;
-	enum sn_kind kind;
-	void *object;
-};
 
 uint32_t
 sn_resets(const struct sn_dev *dev)
@@ -60,56 +52,4 @@ sn_left_keep(struct ibv_context *context, enum sn_kind kind, void *object)
 	pthread_mutex_unlock(&ctx->lock);
 
 	return lies ? 0 : keep ? EIO : -1;
-}
-
-static void
-destroy(const struct sn_left *l)
-{
-	switch (l->kind) {
-	case SN_QP:
-		sn_qp_destroy(l->object);
-		break;
-	case SN_SRQ:
-		sn_srq_destroy(l->object);
-		break;
-	case SN_CQ:
-		sn_cq_destroy(l->object);
-		break;
-	case SN_CHAN:
-		sn_chan_destroy(l->object);
-		break;
-	case SN_AH:
-		free(l->object);
-		break;
-	case SN_MR:
-		sn_mr_destroy(l->object);
-		break;
-	case SN_PD:
-		sn_pd_destroy(l->object);
-		break;
-	case SN_KIND_NR:
-		break;
-	}
-}
-
-void
-sn_left_destroy(struct sn_ctx *ctx)
-{
-	/* Descriptors of channels first: the application has closed them, whatever they are by now. */
-	for (struct sn_left *l = ctx->left; l; l = l->next) {
-		if (l->kind == SN_CHAN)
-			((struct sn_chan *)l->object)->flag.fd = -1;
-	}
-	for (int kind = 0; kind < SN_KIND_NR; kind++) {
-		for (struct sn_left *l = ctx->left; l; l = l->next) {
-			if ((int)l->kind == kind)
-				destroy(l);
-		}
-	}
-	while (ctx->left) {
-		struct sn_left *l = ctx->left;
-
-		ctx->left = l->next;
-		free(l);
-	}
 }

@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion channels, asynchronous events and the watcher thread.
+ * Completion channels and asynchronous events.
  *
  * Both kinds of event queue show themselves through a descriptor that is readable exactly while the queue is
  * not empty (struct sn_flag, an eventfd), so programs can put it into epoll and set O_NONBLOCK on it.
- *
- * The watcher is one thread per process.  It sleeps on the fabric's event futex, tells the open contexts when
- * a port changed or a device is lost and raises the fatal events that softnicctl asks for.  It never ends, so
- * its thread id is what initiators hand to process_vm_writev(): the main thread of a program may be gone
- * while the others live on.
  */
 #include "softnic/softnic.h"
 
 #include <fcntl.h>
-#include <linux/futex.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 /* ---- the flag ---- */
@@ -377,137 +369,4 @@ ibv_ack_async_event(struct ibv_async_event *event)
 	default:
 		return;
 	}
-}
-
-/* ---- the watcher ---- */
-
-static pthread_mutex_t watch_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct sn_ctx *watched;
-
-static void
-look_at_port(struct sn_ctx *ctx)
-{
-	uint32_t changes = atomic_load(&sn_port(ctx)->changes);
-
-	/* Each of them, also of those that came while we did not run; every other one is downwards. */
-	while (ctx->async.port_changes != changes) {
-		bool down = ++ctx->async.port_changes % 2;
-
-		sn_async_raise_port(ctx, down ? IBV_EVENT_PORT_ERR : IBV_EVENT_PORT_ACTIVE);
-	}
-}
-
-static void
-look_at_news(struct sn_ctx *ctx)
-{
-	static const enum ibv_event_type type[FAB_NEWS_NR] = { [FAB_NEWS_ACTIVE] = IBV_EVENT_PORT_ACTIVE,
-							       [FAB_NEWS_GID] = IBV_EVENT_GID_CHANGE,
-							       [FAB_NEWS_PKEY] = IBV_EVENT_PKEY_CHANGE,
-							       [FAB_NEWS_LID] = IBV_EVENT_LID_CHANGE };
-
-	for (int i = 0; i < FAB_NEWS_NR; i++) {
-		for (uint32_t nr = atomic_load(&sn_port(ctx)->news[i]); ctx->async.news[i] != nr;) {
-			ctx->async.news[i]++;
-			sn_async_raise_port(ctx, type[i]);
-		}
-	}
-}
-
-static void
-look_at_device(struct sn_ctx *ctx)
-{
-	uint32_t losses = atomic_load(&sn_port(ctx)->losses);
-
-	if (losses == ctx->async.losses)
-		return;
-	ctx->async.losses = losses;
-	sn_qp_all_to_err(ctx, false);
-	sn_async_raise_port(ctx, IBV_EVENT_DEVICE_FATAL);
-}
-
-/* True: dead, and nothing else will ever be heard of it. */
-static bool
-look_at_death(struct sn_ctx *ctx)
-{
-	if (!sn_dead(ctx))
-		return false;
-	if (!ctx->dead_told) {
-		ctx->dead_told = true;
-		sn_qp_all_to_err(ctx, !sn_dead_how(ctx, FAB_RESET_FLUSH));
-		sn_async_raise_port(ctx, IBV_EVENT_DEVICE_FATAL);
-	}
-
-	return true;
-}
-
-static void *
-watch(void *arg)
-{
-	struct sn_self self = *(struct sn_self *)arg;
-	struct fabric *f = self.fab;
-
-	atomic_store(&self.proc->tid, (uint32_t)syscall(SYS_gettid));
-	pthread_setname_np(pthread_self(), "softnic-watch");
-	for (;;) {
-		uint32_t seq = atomic_load(&f->event_seq);
-
-		pthread_mutex_lock(&watch_lock);
-		for (struct sn_ctx *c = watched; c; c = c->next) {
-			sn_fault_release(c);
-			if (look_at_death(c))
-				continue;
-			look_at_port(c);
-			look_at_news(c);
-			look_at_device(c);
-			sn_qp_poked(c);
-		}
-		pthread_mutex_unlock(&watch_lock);
-		syscall(SYS_futex, &f->event_seq, FUTEX_WAIT, seq, NULL, NULL, 0);
-	}
-
-	return NULL;
-}
-
-int
-sn_watch_start(void)
-{
-	pthread_attr_t at;
-	sigset_t all, old;
-	pthread_t t;
-	int r;
-
-	pthread_mutex_init(&watch_lock,
-			   NULL); /* also in a forked child, which has the parent's state of it */
-	watched = NULL;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&at);
-	pthread_attr_setdetachstate(&at, PTHREAD_CREATE_DETACHED);
-	r = pthread_create(&t, &at, watch, &sn_self);
-	pthread_attr_destroy(&at);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
-
-	return -r;
-}
-
-void
-sn_watch_add(struct sn_ctx *ctx)
-{
-	pthread_mutex_lock(&watch_lock);
-	ctx->next = watched;
-	watched = ctx;
-	pthread_mutex_unlock(&watch_lock);
-}
-
-void
-sn_watch_remove(struct sn_ctx *ctx)
-{
-	struct sn_ctx **at = &watched;
-
-	pthread_mutex_lock(&watch_lock);
-	while (*at && *at != ctx)
-		at = &(*at)->next;
-	if (*at)
-		*at = ctx->next;
-	pthread_mutex_unlock(&watch_lock);
 }

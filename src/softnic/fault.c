@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fault rules: which work request they hit, and what then becomes of it.  softnicctl writes the rules into
- * the fabric; here the process that runs a work request (exec.c is the adapter without faults) asks them,
+ * The effect of fault rules on work requests. softnicctl writes the rules into the fabric; here the process that
+ * executes a work request (exec.c is the adapter without faults) asks them (rule.c),
  * once, when it begins.  Called by engine.c with qp->busy set and no lock held; never sleeps: what is to wait
  * is parked on the engine's timer heap.
  *
@@ -9,11 +9,9 @@
  *                       a byte inverted, somebody killed between two of them
  *
  * (nothing: the work request never completes.)
- *
- * Also what calls of the application ask, on its threads: is it to fail, or to take its time?
  */
 #include "softnic/message.h"
-#include "softnic/softnic.h"
+#include "softnic/rule.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -27,75 +25,6 @@ enum fault_phase { PHASE_BEGIN, PHASE_COPY, PHASE_OVER };
 #define KILL_WAIT_NS 5000000000u
 
 /* ---- matching ---- */
-
-/* The n-th number of a seed (SplitMix64), so that a run can be repeated
- * without keeping a generator's state. */
-static uint64_t
-draw(uint64_t seed, uint64_t n)
-{
-	uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-
-	return z ^ z >> 31;
-}
-
-static bool
-rule_there(uint32_t id)
-{
-	for (int i = 0; i < FAB_RULES; i++) {
-		if (atomic_load(&sn_self.fab->rule[i].id) == id)
-			return true;
-	}
-
-	return false;
-}
-
-/* A copy of the rule in place i; false if there is none, or it changed under us. */
-static bool
-read_rule(int i, uint32_t *ret_id, struct fab_match *ret_match, struct fab_act *ret_act)
-{
-	struct fab_rule *r = &sn_self.fab->rule[i];
-	uint32_t id = atomic_load(&r->id);
-
-	if (id == 0)
-		return false;
-	*ret_match = r->match;
-	*ret_act = r->act;
-	*ret_id = id;
-
-	return atomic_fetch_add(&r->id, 0) == id; /* a read-modify-write stays behind the copies */
-}
-
-static bool
-is_for(const struct fab_match *m, enum fab_op op, uint32_t dev, uint64_t len)
-{
-	bool any = m->op == FAB_OP_ANY && (op == FAB_OP_READ || op == FAB_OP_WRITE || op == FAB_OP_SEND);
-
-	return (m->op == op || any) && (!m->dev || m->dev == dev + 1) &&
-	       (!m->pid || m->pid == sn_self.proc->pid) && len >= m->min_len;
-}
-
-/* The operation is the rule's: does it hit this time?  `asked` is how often this queue pair has asked it
- * before. */
-static bool
-hits(struct fab_rule *r, const struct fab_match *m, uint32_t asked)
-{
-	uint64_t n = atomic_fetch_add(&r->seen, 1), had;
-
-	if (n < m->skip || (m->every && (n - m->skip + 1) % m->every != 0))
-		return false;
-	if (draw(m->seed, asked) >> 32 >= m->prob)
-		return false;
-	had = atomic_load(&r->hits);
-	do {
-		if (m->limit && had >= m->limit)
-			return false;
-	} while (!atomic_compare_exchange_weak(&r->hits, &had, had + 1));
-
-	return true;
-}
 
 static void
 ask_rules(struct sn_qp *qp, const struct sn_wqe *w)
@@ -112,7 +41,7 @@ ask_rules(struct sn_qp *qp, const struct sn_wqe *w)
 		struct fab_act a;
 		uint32_t id;
 
-		if (!read_rule(i, &id, &m, &a) || !is_for(&m, op, qp->ctx->dev->index, w->total) ||
+		if (!sn_rule_read(i, &id, &m, &a) || !sn_rule_is_for(&m, op, qp->ctx->dev->index, w->total) ||
 		    (m.qpn && m.qpn != qp->qpn) || (m.dctn && m.dctn != w->dctn))
 			continue;
 		if (f->asked[i].id != id) {
@@ -121,54 +50,13 @@ ask_rules(struct sn_qp *qp, const struct sn_wqe *w)
 		}
 		uint32_t nr = f->asked[i].nr++;
 
-		if (hits(&sn_self.fab->rule[i], &m, nr)) {
+		if (sn_rule_hits(&sn_self.fab->rule[i], &m, nr)) {
 			f->rule = id;
 			f->act = a;
-			f->seed = draw(~m.seed, nr);
+			f->seed = sn_draw(~m.seed, nr);
 			return;
 		}
 	}
-}
-
-bool
-sn_lost(const struct sn_ctx *ctx)
-{
-	return sn_self.fab && (atomic_load(&sn_port(ctx)->down) & FAB_DOWN_LOST || sn_dead(ctx));
-}
-
-int
-sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len)
-{
-	return sn_lost(sn_ctx(context)) ? EIO : sn_refused_by_rule(context, op, len);
-}
-
-int
-sn_refused_by_rule(struct ibv_context *context, enum fab_op op, uint64_t len)
-{
-	struct sn_ctx *ctx = sn_ctx(context);
-
-	/* Address handles are the kernel's; a target is created by the command that all queue pairs are. */
-	if (op != FAB_OP_CREATE_AH && op != FAB_OP_CREATE_DCT)
-		sn_sleep_ns(atomic_load_explicit(&sn_self.fab->call_ns, memory_order_relaxed));
-	if (!(sn_active() & FAB_ACTIVE_RULES))
-		return 0;
-	for (int i = 0; i < FAB_RULES; i++) {
-		struct fab_match m;
-		struct fab_act a;
-		uint32_t id;
-
-		if (!read_rule(i, &id, &m, &a) || !is_for(&m, op, ctx->dev->index, len))
-			continue;
-		/* No queue pair is in it, so the order is that of all calls. */
-		if (!hits(&sn_self.fab->rule[i], &m, (uint32_t)atomic_load(&sn_self.fab->rule[i].seen)))
-			continue;
-		for (uint64_t end = sn_now_ns() + a.delay_ns, now;
-		     (now = sn_now_ns()) < end && rule_there(id);)
-			sn_sleep_ns(end - now < SN_NAP_NS ? end - now : SN_NAP_NS);
-		return (int)a.error;
-	}
-
-	return 0;
 }
 
 /* ---- killing ---- */
@@ -291,7 +179,7 @@ shuffled(uint64_t i, uint64_t n, uint64_t seed)
 		uint64_t l = i >> half, r = i & mask;
 
 		for (unsigned round = 0; round < 4; round++) {
-			uint64_t t = l ^ (draw(seed + round, r) & mask);
+			uint64_t t = l ^ (sn_draw(seed + round, r) & mask);
 
 			l = r;
 			r = t;
@@ -428,31 +316,4 @@ sn_mark_drop(struct sn_qp *qp)
 {
 	if (qp->marked)
 		sn_mark_end(qp, TRACE_STATUS_RESET, 0);
-}
-
-/* A parked queue pair whose rule is gone goes on at once.
- * While it is in the heap nobody writes its fault. */
-void
-sn_fault_release(struct sn_ctx *ctx)
-{
-	for (;;) {
-		struct sn_qp *qp = NULL;
-
-		pthread_mutex_lock(&ctx->lock);
-		for (uint32_t i = 0; i < ctx->heap_nr && !qp; i++) {
-			qp = ctx->heap[i];
-			if (!qp->fault.rule || rule_there(qp->fault.rule))
-				qp = NULL;
-		}
-		if (qp)
-			qp->pins++;
-		pthread_mutex_unlock(&ctx->lock);
-		if (!qp)
-			return;
-		pthread_mutex_lock(&qp->lock);
-		sn_engine_unpark(qp);
-		sn_engine_kick(qp);
-		pthread_mutex_unlock(&qp->lock);
-		sn_engine_unpin(qp);
-	}
 }

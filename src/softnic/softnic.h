@@ -279,10 +279,17 @@ bool sn_dead(const struct sn_ctx *ctx);
 bool sn_dead_how(const struct sn_ctx *ctx, enum fab_reset how);
 /* Kinds of objects, in the order of their destruction when the context is closed. */
 enum sn_kind { SN_QP, SN_SRQ, SN_CQ, SN_CHAN, SN_AH, SN_MR, SN_PD, SN_KIND_NR };
+/* An object in the list sn_ctx.left. */
+struct sn_left {
+	struct sn_left *next;
+	enum sn_kind kind;
+	void *object;
+};
 /* Decides about a call that destroys an object. Returns -1: the caller destroys the object; any other value
  * is the result of the call, and the object stays until its context is closed. */
 int sn_left_keep(struct ibv_context *context, enum sn_kind kind, void *object);
-void sn_left_destroy(struct sn_ctx *ctx); /* Destroys the remaining objects when the context is closed. */
+/* Destroys the remaining objects when the context is closed (left.c). */
+void sn_left_destroy(struct sn_ctx *ctx);
 void sn_qp_destroy(struct ibv_qp *qp);
 /* Destroys a shared receive queue (sn_srq_destroy()), a completion queue (sn_cq_destroy()) or a protection
  * domain (sn_pd_destroy()). Returns 0; EBUSY: another object uses it. */
@@ -316,7 +323,7 @@ struct sn_mr {
 void sn_ctx_ops(struct sn_ctx *ctx); /* Fills the tables of functions that inline functions of verbs call. */
 int sn_fill_port(struct sn_ctx *ctx, uint8_t port, struct ibv_port_attr *ret_attr);
 
-/* ---- completion queues: cq.c, event.c ---- */
+/* ---- completion queues: cq.c, cqe.c, event.c ---- */
 
 struct sn_cqe {
 	uint64_t wr_id;
@@ -382,7 +389,7 @@ void sn_async_raise_port(struct sn_ctx *ctx, enum ibv_event_type type);
 /* Removes the events of element that were not fetched yet. */
 void sn_async_forget(struct sn_ctx *ctx, const void *element);
 
-/* Starts the watcher of this process, a thread that delivers port events. The id of this thread is
+/* Starts the watcher of this process (watch.c), a thread that delivers port events. The id of this thread is
  * fab_proc.tid, with which process_vm_*() calls access the memory of the process. Returns 0 or an errno
  * value. */
 int sn_watch_start(void);
@@ -505,11 +512,7 @@ struct ibv_qp *sn_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_a
 int sn_qp_check_modify(const struct sn_qp *qp, const struct ibv_qp_attr *a, int mask,
 		       enum ibv_qp_state *ret_new);
 void sn_qp_to_err(struct sn_qp *qp); /* Puts a queue pair into the error state, under qp->lock (state.c). */
-/* Handles fab_qp.poke of the queue pairs of a context; called by the watcher (state.c). */
-void sn_qp_poked(struct sn_ctx *ctx);
-/* Puts the queue pairs of a context into the error state, because its device is lost or reset. targets_alone:
- * true: only targets; initiators stay unchanged. */
-void sn_qp_all_to_err(struct sn_ctx *ctx, bool targets_alone);
+void sn_qp_set_state(struct sn_qp *qp, enum ibv_qp_state s); /* Sets the state alone, under qp->lock. */
 void sn_wr_ops(struct sn_qp *qp); /* Fills the functions that build work requests (wr.c). */
 int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
@@ -558,9 +561,7 @@ enum sn_step sn_marked_step(struct sn_qp *qp, const struct sn_wqe *w, struct sn_
 unsigned sn_mark_end(struct sn_qp *qp, uint8_t status, uint8_t vendor);
 /* Ends a marked work request because its queue pair was reset or destroyed. */
 void sn_mark_drop(struct sn_qp *qp);
-/* Lets work requests continue that wait because of a fault rule which was removed. Called by the watcher. */
-void sn_fault_release(struct sn_ctx *ctx);
-/* Returns the errno value of a call of verbs that a fault rule refuses, or that fails because the device is
+/* Returns the errno value of a call of verbs that a fault rule refuses (rule.c), or that fails because the device is
  * lost; 0: the call continues. */
 int sn_refused(struct ibv_context *context, enum fab_op op, uint64_t len);
 /* Returns the errno value of a call of verbs that a fault rule refuses; 0: no rule does. The caller checks

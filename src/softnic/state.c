@@ -157,8 +157,8 @@ remember(struct sn_qp *qp, const struct ibv_qp_attr *a, int mask)
 		atomic_store(&qp->slot->marks, sn_dest_of(&a->ah_attr).marks);
 }
 
-static void
-set_state(struct sn_qp *qp, enum ibv_qp_state s)
+void
+sn_qp_set_state(struct sn_qp *qp, enum ibv_qp_state s)
 {
 	qp->state = s;
 	atomic_store(&qp->slot->state, s);
@@ -170,7 +170,7 @@ sn_qp_to_err(struct sn_qp *qp)
 {
 	if (qp->state == IBV_QPS_ERR)
 		return;
-	set_state(qp, IBV_QPS_ERR);
+	sn_qp_set_state(qp, IBV_QPS_ERR);
 	sn_engine_unpark(qp);
 	sn_rq_flush(qp);
 	if (qp->ex.qp_base.srq)
@@ -183,7 +183,7 @@ reset(struct sn_qp *qp)
 {
 	struct ibv_qp *b = &qp->ex.qp_base;
 
-	set_state(qp, IBV_QPS_RESET);
+	sn_qp_set_state(qp, IBV_QPS_RESET);
 	sn_engine_unpark(qp);
 	while (qp->busy)
 		pthread_cond_wait(&qp->quiet, &qp->lock);
@@ -221,7 +221,7 @@ enter(struct sn_qp *qp, enum ibv_qp_state to, const struct ibv_qp_attr *a, int m
 		sn_qp_run(qp, 0); /* flushes now, unless a step is running: then its runner does */
 		return;
 	}
-	set_state(qp, to);
+	sn_qp_set_state(qp, to);
 	if (qp->type == FAB_QP_DCT && to == IBV_QPS_RTR) {
 		qp->ex.qp_base.qp_num = qp->qpn;
 		atomic_store(&qp->slot->qpn, qp->qpn);
@@ -255,91 +255,4 @@ ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	pthread_mutex_unlock(&qp->lock);
 
 	return r;
-}
-
-/* Raises the events of the bits of fab_qp.poke. The caller holds qp->lock. When an adapter finds a queue broken, or refuses a
- * packet of RC, there is an event and no completion. */
-static void
-poked(struct sn_qp *qp, uint32_t bits)
-{
-	if (qp->type == FAB_QP_DCT || qp->state == IBV_QPS_RESET)
-		return;
-	if (bits & FAB_POKE_COMM)
-		sn_async_raise(qp->ctx, IBV_EVENT_COMM_EST, qp);
-	if (bits & (FAB_POKE_FATAL | FAB_POKE_BROKEN)) {
-		sn_qp_to_err(qp);
-		sn_async_raise(qp->ctx,
-			       bits & FAB_POKE_FATAL    ? IBV_EVENT_QP_FATAL
-			       : bits & FAB_POKE_ACCESS ? IBV_EVENT_QP_ACCESS_ERR
-							: IBV_EVENT_QP_REQ_ERR,
-			       qp);
-		sn_qp_run(qp, 0);
-	}
-}
-
-void
-sn_qp_poked(struct sn_ctx *ctx)
-{
-	for (;;) {
-		uint32_t bits = 0;
-		struct sn_qp *qp;
-
-		pthread_mutex_lock(&ctx->lock);
-		for (qp = ctx->qps; qp; qp = qp->all_next) {
-			bits = atomic_load_explicit(&qp->slot->poke, memory_order_relaxed) & FAB_POKE_EVENTS;
-			if (bits)
-				break;
-		}
-		if (qp)
-			qp->pins++;
-		pthread_mutex_unlock(&ctx->lock);
-		if (!qp)
-			return;
-		pthread_mutex_lock(&qp->lock);
-		bits &= atomic_load(&qp->slot->poke); /* a reset clears them */
-		poked(qp, bits);
-		if (bits & FAB_POKE_COMM)
-			atomic_fetch_or(&qp->slot->poke, FAB_POKE_TOLD);
-		atomic_fetch_and(&qp->slot->poke, ~bits);
-		pthread_mutex_unlock(&qp->lock);
-		sn_engine_unpin(qp);
-	}
-}
-
-/* Under ctx->lock. */
-static bool
-in_use(const struct sn_qp *qp, bool targets_alone)
-{
-	uint32_t s = atomic_load(&qp->slot->state);
-
-	return s != IBV_QPS_RESET && s != IBV_QPS_ERR && (!targets_alone || qp->type != FAB_QP_DCI);
-}
-
-/* The device is lost.  Its targets answer no more, not even when it is back: they can only be destroyed. */
-void
-sn_qp_all_to_err(struct sn_ctx *ctx, bool targets_alone)
-{
-	for (;;) {
-		struct sn_qp *qp;
-
-		pthread_mutex_lock(&ctx->lock);
-		for (qp = ctx->qps; qp && !in_use(qp, targets_alone);)
-			qp = qp->all_next;
-		if (qp)
-			qp->pins++;
-		pthread_mutex_unlock(&ctx->lock);
-		if (!qp)
-			return;
-		pthread_mutex_lock(&qp->lock);
-		if (in_use(qp, targets_alone) && qp->type == FAB_QP_DCT)
-			set_state(qp, IBV_QPS_ERR);
-		else if (in_use(qp, targets_alone) && targets_alone)
-			atomic_store(&qp->slot->state,
-				     IBV_QPS_ERR); /* as a target; its own work stops, or runs */
-		else if (in_use(qp, targets_alone))
-			sn_qp_to_err(qp);
-		sn_qp_run(qp, 0);
-		pthread_mutex_unlock(&qp->lock);
-		sn_engine_unpin(qp);
-	}
 }
