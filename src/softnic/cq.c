@@ -4,7 +4,7 @@
  * the completions. Polling returns the send queue slots of a work request and of the unsignaled ones
  * before it; nothing else does (as on mlx5), so a program that never signals runs out of them.
  */
-#include "softnic/softnic.h"
+#include "softnic/engine.h"
 
 static struct sn_cq *
 sn_cq(struct ibv_cq *cq)

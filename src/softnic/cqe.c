@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adds completions to completion queues, and removes those of a queue pair. Called by the threads that execute work (engine.c), and
- * by those that flush or end receives. */
+/* Adds completions to completion queues, and removes those of a queue pair. Called by
+ * the threads that execute work (run.c), and by those that flush or end receives. */
 #include "softnic/softnic.h"
 
 bool

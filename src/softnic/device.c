@@ -3,7 +3,7 @@
  * The device list, opening and closing.  All on the application's threads. The
  * device structures are static: programs may keep a pointer past ibv_free_device_list().
  */
-#include "softnic/softnic.h"
+#include "softnic/engine.h"
 
 #include <fcntl.h>
 #include <time.h>

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The effect of fault rules on work requests. softnicctl writes the rules into the fabric; here the process that
- * executes a work request (exec.c is the adapter without faults) asks them (rule.c),
- * once, when it begins.  Called by engine.c with qp->busy set and no lock held; never sleeps: what is to wait
- * is parked on the engine's timer heap.
+ * The effect of fault rules on work requests. softnicctl writes the rules into the fabric; here the process that executes a
+ * work request (exec.c is the adapter without faults) asks them (rule.c), once, when it begins. Called by run.c with qp->busy
+ * set and no lock held. No function sleeps: a work request that has to wait is parked on the engine's timer heap (sched.c).
  *
  *   begin -> [delay] -> pieces: all of it | a prefix | shuffled chunks -> [hold] -> done | error | nothing
  *                       a byte inverted, somebody killed between two of them

@@ -4,8 +4,8 @@
  * (struct fab_msg). A thread reads it; threads that poll a completion queue read it, too, so that a message between two pollers
  * needs no other thread. An entry is taken by an atomic exchange, so any number of threads may read.
  */
+#include "softnic/engine.h"
 #include "softnic/message.h"
-#include "softnic/softnic.h"
 
 #include <linux/futex.h>
 #include <sched.h>

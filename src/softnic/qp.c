@@ -3,8 +3,8 @@
  * Queue pairs: creation, query, destruction.  RC, DC initiator (DCI) and DC target (DCT).  Called by the
  * application on any thread; state changes are in state.c.
  */
+#include "softnic/engine.h"
 #include "softnic/message.h"
-#include "softnic/softnic.h"
 
 static const uint64_t send_ops_known =
 	IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |

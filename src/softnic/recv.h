@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receive queues and shared receive queues (recv.c), and the message of a queue pair as a sender. softnic.h includes this header. */
+/* Receive queues (rq.c), shared receive queues (recv.c), requests of senders (rx.c), and the message of a queue pair as a sender. softnic.h includes this header. */
 #ifndef SOFTNIC_RECV_H
 #define SOFTNIC_RECV_H
 
@@ -23,6 +23,16 @@ struct sn_rq { /* The receive queue of a queue pair, or a shared receive queue. 
 struct sn_rwqe {
 	uint64_t wr_id;
 	uint32_t sge_nr;
+};
+
+/* A receive that a sender has taken. */
+struct sn_rx {
+	struct sn_rx *next;
+	uint32_t from; /* number of the sender's queue pair */
+	uint32_t sge_nr;
+	uint64_t wr_id;
+	uint64_t room; /* number of bytes that fit into its buffers */
+	struct ibv_sge sge[];
 };
 
 struct sn_srq {
@@ -49,6 +59,8 @@ struct sn_send {
 
 int sn_rq_init(struct sn_rq *rq, uint32_t depth, uint32_t max_sge);
 void sn_rq_fini(struct sn_rq *rq);
+/* Adds receives up to the first bad one, *ret_bad. Returns 0 or an errno value. */
+int sn_rq_push(struct sn_rq *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **ret_bad);
 void sn_rq_flush(struct sn_qp *qp); /* Flushes the receive queue. The caller holds qp->lock. */
 /* Removes all receives without completions, also those that senders have taken. The caller holds qp->lock. */
 void sn_rq_drop(struct sn_qp *qp);

@@ -190,7 +190,7 @@ struct sn_ctx {
 	 * reset (dead.c); protected by lock */
 	struct sn_left *left;
 	_Atomic uint32_t pd_next;
-	/* Fields of the engine (engine.c), protected by lock; runq_nr may be read without it. */
+	/* Fields of the engine (engine.c, sched.c), protected by lock; runq_nr may be read without it. */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;  /* condition for which the thread of the engine waits */
 	pthread_cond_t unpin; /* condition for which the destruction of a queue pair waits */
@@ -396,7 +396,7 @@ int sn_watch_start(void);
 void sn_watch_add(struct sn_ctx *ctx);
 void sn_watch_remove(struct sn_ctx *ctx);
 
-/* ---- queue pairs: qp.c, state.c, wr.c, recv.c ---- */
+/* ---- queue pairs: qp.c, state.c, modify.c, wr.c, recv.c ---- */
 
 struct sn_wqe {
 	uint64_t wr_id;
@@ -508,15 +508,16 @@ SN_EXPORT struct mlx5dv_qp_ex *softnic_qp_dv(struct ibv_qp_ex *qp);
 SN_EXPORT bool softnic_is_mlx5(struct ibv_device *device);
 struct ibv_qp *sn_create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *a);
 
-/* Checks a change of the state of a queue pair (state.c). Returns 0 or errno. */
-int sn_qp_check_modify(const struct sn_qp *qp, const struct ibv_qp_attr *a, int mask,
-		       enum ibv_qp_state *ret_new);
-void sn_qp_to_err(struct sn_qp *qp); /* Puts a queue pair into the error state, under qp->lock (state.c). */
+/* Puts a queue pair into the error state, under qp->lock (state.c). sn_qp_run() flushes queued work, and work that is posted later. */
+void sn_qp_to_err(struct sn_qp *qp);
+/* Puts a queue pair into RESET, under qp->lock. Queued work and completions that the application has not polled disappear, and no
+ * byte is moved after this. */
+void sn_qp_reset(struct sn_qp *qp);
 void sn_qp_set_state(struct sn_qp *qp, enum ibv_qp_state s); /* Sets the state alone, under qp->lock. */
 void sn_wr_ops(struct sn_qp *qp); /* Fills the functions that build work requests (wr.c). */
 int sn_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 
-/* ---- running work: engine.c, exec.c ---- */
+/* ---- steps of work requests: exec.c, fault.c, trace.c ---- */
 
 /* Results of a step. WAIT: the next step follows the receiver's answer; RNR: it follows an RNR NAK. */
 enum sn_step { SN_STEP_MORE, SN_STEP_DONE, SN_STEP_DROP, SN_STEP_FAIL, SN_STEP_WAIT, SN_STEP_RNR };
@@ -575,22 +576,5 @@ void sn_trace_copying(struct sn_qp *qp);
 void sn_trace_copied(struct sn_qp *qp, const struct sn_outcome *out);
 void sn_trace_end(struct sn_qp *qp, uint8_t status, uint8_t vendor);
 void sn_trace_forget(void); /* Forgets the trace in a forked child. */
-
-int sn_engine_start(struct sn_ctx *ctx); /* Starts the engine of a context, once. Returns 0 or -errno. */
-void sn_engine_stop(struct sn_ctx *ctx);
-/* Tells the engine that the queue pair may have work. The caller holds qp->lock. */
-void sn_engine_kick(struct sn_qp *qp);
-/* Ends the wait of a parked queue pair. The caller holds qp->lock. */
-void sn_engine_unpark(struct sn_qp *qp);
-/* Removes the queue pair from the engine: after the return the engine has no pointer to it. The caller holds
- * no lock. */
-void sn_engine_forget(struct sn_qp *qp);
-/* Ends a use of a queue pair by the engine, which began when qp->pins was incremented under ctx->lock. The
- * caller holds no lock. */
-void sn_engine_unpin(struct sn_qp *qp);
-bool sn_engine_assist(struct sn_ctx *ctx);
-/* Executes at most `steps` steps of a queue pair. The caller holds qp->lock, which is released during
- * copies. */
-void sn_qp_run(struct sn_qp *qp, unsigned steps);
 
 #endif

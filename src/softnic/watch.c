@@ -6,6 +6,7 @@
  * ends. Initiators therefore pass its thread id to process_vm_writev(): the main thread of a program may end
  * before the others.
  */
+#include "softnic/engine.h"
 #include "softnic/rule.h"
 
 #include <linux/futex.h>

@@ -4,7 +4,8 @@
  * holds post_lock from wr_start to wr_complete or wr_abort.  What is built lies in ring slots that the engine
  * does not look at before wr_complete moves head.
  */
-#include "softnic/softnic.h"
+#include "softnic/engine.h"
+#include "softnic/message.h"
 
 static struct sn_qp *
 of(struct ibv_qp_ex *ex)
@@ -31,6 +32,16 @@ cur(struct sn_qp *qp)
 	return qp->build_err || qp->build_nr == 0 ? NULL : &qp->sq[slot_of(qp)];
 }
 
+/* Starts the reader of the inbox if a work request is a message, because the receiver answers to the inbox. */
+static void
+expect_answer(const struct sn_qp *qp, enum ibv_wr_opcode op)
+{
+	bool message = op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM || op == IBV_WR_RDMA_WRITE_WITH_IMM;
+
+	if (message && !sn_inherited(qp->ex.qp_base.context))
+		sn_mail_start();
+}
+
 static struct sn_wqe *
 begin(struct sn_qp *qp, enum ibv_wr_opcode op)
 {
@@ -42,6 +53,7 @@ begin(struct sn_qp *qp, enum ibv_wr_opcode op)
 		qp->build_err = ENOMEM;
 		return NULL;
 	}
+	expect_answer(qp, op);
 	qp->build_nr++;
 	w = &qp->sq[slot_of(qp)];
 	*w = (struct sn_wqe){
