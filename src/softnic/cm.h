@@ -139,10 +139,13 @@ uint64_t cm_now(void);
 
 /* The caller of the functions below holds cm_lock, unless stated otherwise. */
 
-/* ---- event channels: cm_chan.c ---- */
+/* ---- event channels: cm_chan.c, cm_event.c ---- */
 
 /* Adds an event of an id, with status, after wait_ns; out of memory: the event is lost. Returns it, or NULL. */
 struct cm_event *cm_raise(struct cm_id *id, enum rdma_cm_event_type type, int status, uint64_t wait_ns);
+/* Lets the timer expire, and the descriptor of the channel be readable, while an event is due. */
+void cm_arm(const struct cm_chan *ch);
+void cm_insert(struct cm_chan *ch, struct cm_event *e); /* Adds an event to a channel, by its time. */
 void cm_retry(struct cm_id *id, uint64_t wait_ns);
 void cm_forget(struct cm_id *id); /* Removes the events of an id that the program has not fetched. */
 /* Watches (cm_watch()) a socket of an id, or stops (cm_unwatch()). */
@@ -175,14 +178,15 @@ void cm_id_free(struct cm_id *id); /* Frees an id that has no unacknowledged eve
 void cm_id_bind_dev(struct cm_id *id, struct cm_dev *d);
 void cm_id_path(struct cm_id *id); /* Fills id->route.path_rec. */
 
-/* ---- connections: cm_conn.c ---- */
+/* ---- connections: cm_peer.c ---- */
 
 /* Handles the events of the socket of an id, which the call may free. */
 void cm_socket(struct cm_id *id);
 void cm_try(struct cm_id *id); /* Sends REQ, or later again if the peer cannot be reached. */
 void cm_send_rej(struct cm_id *id, uint32_t reason, const void *data, uint8_t len);
-/* Copies the parameters of REQ or REP to an event; room: length of the private data that the event shows. */
-void cm_show(struct cm_event *e, const struct cm_msg *m, uint8_t room);
+void cm_send(struct cm_id *id, struct cm_msg *m, enum cm_kind kind);
+void cm_send_kind(struct cm_id *id, enum cm_kind kind); /* Sends a message without parameters. */
+void cm_hang_up(struct cm_id *id);                      /* Closes the socket of an id. */
 
 /* ---- queue pairs: cm_qp.c ---- */
 
