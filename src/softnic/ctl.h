@@ -6,6 +6,8 @@
 
 #include "softnic/fabric.h"
 
+/* ---- common functions: ctl_common.c; the names of status values: ctl_rule.c ---- */
+
 int ctl_usage(void); /* Prints the usage and returns the exit status 2. */
 /* Maps the fabric, which must exist. Returns 0, or -errno after writing a line to stderr. */
 int ctl_open(struct fabric **ret_f, int *ret_fd);
@@ -18,6 +20,8 @@ const char *ctl_status_name(unsigned status);
 
 /* Prints a duration as " KEY=20ms"; prints nothing for 0. */
 void ctl_print_duration(const char *key, uint64_t ns);
+
+/* ---- commands ---- */
 
 /* Runs the command `softnicctl port DEV WORD...`. */
 int ctl_port_word(int dev, int argc, char **argv);

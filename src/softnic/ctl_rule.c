@@ -111,21 +111,6 @@ number32(const char *s, uint32_t max, uint32_t *ret)
 	return true;
 }
 
-/* "20ms", "1.5s", "300us"; at most a day. */
-bool
-ctl_duration(const char *s, uint64_t *ret_ns)
-{
-	char *end;
-	double v = strtod(s, &end), unit;
-
-	unit = strcmp(end, "us") == 0 ? 1e3 : strcmp(end, "ms") == 0 ? 1e6 : strcmp(end, "s") == 0 ? 1e9 : 0;
-	if (*s < '0' || *s > '9' || unit == 0 || v * unit > 86400e9)
-		return false;
-	*ret_ns = (uint64_t)(v * unit);
-
-	return *ret_ns > 0;
-}
-
 static bool
 status(const char *s, struct fab_act *a)
 {
@@ -320,19 +305,6 @@ settle(struct rule *r)
 }
 
 /* ---- a rule to words ---- */
-
-void
-ctl_print_duration(const char *key, uint64_t ns)
-{
-	if (!ns)
-		return;
-	if (ns % 1000000000 == 0)
-		printf(" %s=%llus", key, (unsigned long long)(ns / 1000000000));
-	else if (ns % 1000000 == 0)
-		printf(" %s=%llums", key, (unsigned long long)(ns / 1000000));
-	else
-		printf(" %s=%gus", key, (double)ns / 1e3);
-}
 
 static void
 print_number(const char *key, uint64_t v)
