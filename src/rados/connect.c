@@ -3,7 +3,6 @@
 #include "rados/module_int.h"
 
 #include "base/refuse.h"
-#include "rados/io/pool.h"
 #include "rados/keyring.h"
 
 #include <errno.h>

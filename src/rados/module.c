@@ -5,18 +5,9 @@
 #include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/list.h"
-#include "base/periodic.h"
 #include "base/refuse.h"
-#include "rados/io/bucket.h"
-#include "rados/io/call.h"
-#include "rados/io/codec.h"
 #include "rados/io/format.h"
-#include "rados/io/gateway.h"
 #include "rados/io/helpers.h"
-#include "rados/io/pool.h"
-#include "rados/io/recall.h"
-#include "rados/io/rows.h"
 #include "rados/io/rstore.h"
 #include "rados/io/table.h"
 #include "rados/io/usage.h"
@@ -30,7 +21,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 

@@ -3,11 +3,7 @@
 #include "rados/module_int.h"
 
 #include "base/clock.h"
-#include "base/latency.h"
-#include "base/list.h"
 #include "rados/io/call.h"
-#include "rados/io/gateway.h"
-#include "rados/io/pool.h"
 #include "rados/io/rstore.h"
 
 #include <stdio.h>

@@ -7,20 +7,13 @@
  * object, the shards are opened again. Otherwise the row is removed, and another row (doom()) remains, by
  * which the shards, with remaining uploads, are removed later.
  */
+#include "rados/io/bucket.h"
 #include "rados/io/table.h"
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/list.h"
-#include "rados/io/bucket.h"
-#include "rados/io/call.h"
-#include "rados/io/codec.h"
 #include "rados/io/fault.h"
-#include "rados/io/gateway.h"
-#include "rados/io/pool.h"
-#include "rados/io/rows.h"
 #include "rados/io/rstore.h"
-#include "rados/io/txn.h"
 #include "rados/io/usage.h"
 
 #include <errno.h>

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cache of buckets, with their shards. */
-#include "rados/io/bucket.h"
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
-#include "base/list.h"
-#include "rados/io/codec.h"
 #include "rados/io/rstore.h"
 #include "rados/io/usage.h"
 

@@ -7,11 +7,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/latency.h"
-#include "base/list.h"
-#include "rados/io/codec.h"
-#include "rados/io/gateway.h"
-#include "rados/io/pool.h"
 #include "rados/io/rstore.h"
 
 #include <errno.h>

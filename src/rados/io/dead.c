@@ -10,11 +10,8 @@
 #include "rados/io/helpers.h"
 
 #include "base/crc64.h"
-#include "rados/io/codec.h"
 #include "rados/io/fault.h"
-#include "rados/io/gateway.h"
 #include "rados/io/names.h"
-#include "rados/io/pool.h"
 #include "rados/io/rows.h"
 #include "rados/io/rstore.h"
 #include "rados/io/usage.h"

@@ -8,8 +8,6 @@
 
 #include "base/advice.h"
 #include "base/refuse.h"
-#include "rados/io/codec.h"
-#include "rados/io/pool.h"
 #include "rados/io/rstore.h"
 #define LOG_MODULE "store"
 #include "base/log.h"

@@ -13,14 +13,9 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/list.h"
-#include "base/periodic.h"
 #include "rados/io/array.h"
-#include "rados/io/bucket.h"
-#include "rados/io/codec.h"
 #include "rados/io/fault.h"
 #include "rados/io/format.h"
-#include "rados/io/pool.h"
 #include "rados/io/rows.h"
 #include "rados/io/rstore.h"
 #include "rados/io/usage.h"
@@ -29,7 +24,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,12 +3,8 @@
  * The calls of gateway.c that any thread may make: ids, epochs, garbage, and the state of this gateway and of
  * others.
  */
-#include "rados/io/gateway.h"
 
 #include "base/check.h"
-#include "base/list.h"
-#include "base/periodic.h"
-#include "rados/io/bucket.h"
 #include "rados/io/rstore.h"
 #define LOG_MODULE "store"
 #include "base/log.h"

@@ -3,8 +3,6 @@
 #include "rados/io/names.h"
 
 #include "base/crc64.h"
-#include "rados/io/codec.h"
-#include "rados/io/pool.h"
 #include "rados/io/rstore.h"
 
 #include <errno.h>

@@ -3,10 +3,8 @@
 #include "rados/io/txn.h"
 
 #include "base/check.h"
-#include "rados/io/codec.h"
 #include "rados/io/rstore.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 void *

@@ -14,17 +14,14 @@
  * GETs (ahead.c) need only the data objects that a record names, which are cached for more keys, also after
  * look-ups of GETs. A wrong one costs a read.
  */
-#include "rados/io/recall.h"
 
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
-#include "rados/io/bucket.h"
-#include "rados/io/codec.h"
+#include "rados/io/recall.h"
 #include "rados/io/rstore.h"
 #include "rados/io/txn.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define ABSENCES 8 /* number of consecutive look-ups without an object */

@@ -3,11 +3,6 @@
  * threads that may block. */
 #include "rados/io/rows.h"
 
-#include "base/check.h"
-#include "base/list.h"
-#include "rados/io/call.h"
-#include "rados/io/codec.h"
-#include "rados/io/pool.h"
 #include "rados/io/rstore.h"
 
 #include <errno.h>

@@ -16,21 +16,11 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/list.h"
-#include "rados/io/bucket.h"
-#include "rados/io/call.h"
-#include "rados/io/codec.h"
 #include "rados/io/fault.h"
-#include "rados/io/gateway.h"
-#include "rados/io/pool.h"
-#include "rados/io/recall.h"
-#include "rados/io/rows.h"
 #include "rados/io/rstore.h"
-#include "rados/io/txn.h"
 #include "rados/io/usage.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define RIDERS_MAX 64

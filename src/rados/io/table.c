@@ -4,15 +4,10 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/list.h"
-#include "rados/io/bucket.h"
-#include "rados/io/codec.h"
 #include "rados/io/rstore.h"
-#include "rados/io/txn.h"
 #include "rados/io/usage.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define THERE_NS NS_PER_S

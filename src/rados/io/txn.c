@@ -13,20 +13,12 @@
  * operation compares the whole record anyway. A cached record never causes a refusal: before a refusal, and
  * after a lost change, the keys are read and the change is decided again.
  */
+#include "rados/io/txn.h"
 #include "rados/io/txn_int.h"
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/list.h"
-#include "rados/io/bucket.h"
-#include "rados/io/call.h"
-#include "rados/io/codec.h"
-#include "rados/io/gateway.h"
-#include "rados/io/pool.h"
-#include "rados/io/recall.h"
-#include "rados/io/rows.h"
 #include "rados/io/rstore.h"
-#include "rados/io/txn.h"
 #include "rados/io/usage.h"
 
 #include <errno.h>

@@ -5,15 +5,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "rados/io/array.h"
-#include "rados/io/bucket.h"
-#include "rados/io/codec.h"
 #include "rados/io/format.h"
-#include "rados/io/gateway.h"
-#include "rados/io/pool.h"
 #include "rados/io/rstore.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 void

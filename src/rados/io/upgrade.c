@@ -4,9 +4,6 @@
 
 #include "base/advice.h"
 #include "base/refuse.h"
-#include "rados/io/codec.h"
-#include "rados/io/gateway.h"
-#include "rados/io/pool.h"
 #include "rados/io/rows.h"
 #include "rados/io/rstore.h"
 

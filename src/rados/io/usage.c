@@ -16,20 +16,13 @@
 #include "base/advice.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/periodic.h"
 #include "rados/io/array.h"
-#include "rados/io/bucket.h"
-#include "rados/io/codec.h"
-#include "rados/io/gateway.h"
-#include "rados/io/pool.h"
-#include "rados/io/rows.h"
 #include "rados/io/rstore.h"
 #include "rados/io/txn.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 

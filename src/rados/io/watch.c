@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "rados/io/call.h"
-#include "rados/io/pool.h"
 #include "rados/io/rstore.h"
 
 #include <errno.h>

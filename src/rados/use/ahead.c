@@ -19,15 +19,9 @@
 #include "rados/use/use_int.h"
 
 #include "base/check.h"
-#include "base/list.h"
-#include "rados/io/call.h"
-#include "rados/io/codec.h"
-#include "rados/io/recall.h"
 #include "rados/io/rstore.h"
-#include "rados/io/txn.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define TRAILER_MAX 4096

@@ -3,12 +3,8 @@
 #include "rados/use/use_int.h"
 
 #include "base/check.h"
-#include "base/list.h"
-#include "rados/io/codec.h"
 #include "rados/io/fault.h"
-#include "rados/io/gateway.h"
 #include "rados/io/rstore.h"
-#include "rados/io/txn.h"
 
 #include <errno.h>
 

@@ -4,11 +4,7 @@
 
 #include "base/check.h"
 #include "base/crc64.h"
-#include "rados/io/call.h"
-#include "rados/io/codec.h"
-#include "rados/io/pool.h"
 #include "rados/io/rstore.h"
-#include "rados/io/txn.h"
 
 #include <errno.h>
 #include <string.h>

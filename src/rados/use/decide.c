@@ -4,11 +4,7 @@
 
 #include "base/age_clock.h"
 #include "base/check.h"
-#include "base/list.h"
-#include "rados/io/codec.h"
-#include "rados/io/gateway.h"
 #include "rados/io/rstore.h"
-#include "rados/io/txn.h"
 
 #include <errno.h>
 

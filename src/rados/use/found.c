@@ -3,13 +3,9 @@
 #include "rados/use/use_int.h"
 
 #include "base/check.h"
-#include "base/list.h"
 #include "rados/io/array.h"
-#include "rados/io/codec.h"
-#include "rados/io/txn.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct found {

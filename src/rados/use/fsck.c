@@ -11,9 +11,7 @@
  */
 #include "rados/use/fsck.h"
 
-#include "rados/io/codec.h"
 #include "rados/io/fault.h"
-#include "rados/io/pool.h"
 #include "rados/io/rows.h"
 #include "rados/io/rstore.h"
 #include "rados/use/fsck_int.h"

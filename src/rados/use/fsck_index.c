@@ -4,10 +4,8 @@
 
 #include "base/crc64.h"
 #include "rados/io/array.h"
-#include "rados/io/codec.h"
 #include "rados/io/fault.h"
 #include "rados/io/names.h"
-#include "rados/io/pool.h"
 #include "rados/io/rows.h"
 #include "rados/io/rstore.h"
 #include "store/damage.h"

@@ -8,19 +8,11 @@
 #include "rados/use/use_int.h"
 
 #include "base/check.h"
-#include "base/list.h"
 #include "model/merge.h"
-#include "rados/io/bucket.h"
-#include "rados/io/call.h"
-#include "rados/io/codec.h"
-#include "rados/io/pool.h"
-#include "rados/io/rows.h"
 #include "rados/io/rstore.h"
 #include "rados/io/table.h"
-#include "rados/io/txn.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A part of a page: the list of one object of the meta pool. */

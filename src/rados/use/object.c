@@ -4,19 +4,12 @@
 
 #include "base/check.h"
 #include "base/crc64.h"
-#include "base/list.h"
-#include "rados/io/call.h"
-#include "rados/io/codec.h"
-#include "rados/io/gateway.h"
-#include "rados/io/pool.h"
 #include "rados/io/rstore.h"
-#include "rados/io/txn.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A part of an open object. The part is decoded when it is used, so that an object with many parts takes little memory. */

@@ -4,13 +4,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "base/list.h"
-#include "rados/io/call.h"
-#include "rados/io/codec.h"
-#include "rados/io/gateway.h"
-#include "rados/io/rows.h"
 #include "rados/io/rstore.h"
-#include "rados/io/txn.h"
 
 #include <endian.h>
 #include <errno.h>
