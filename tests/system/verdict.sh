@@ -39,6 +39,8 @@ assert_match "$(tail -n 1 "$T/said")" '^verdict: line for tests/unsteady: unit/o
 judge unit/ops/test_get 1 "[  ERROR   ] --- 1 != 2" && fail "a test that tests/unsteady names decides"
 [ ! -s "$T/ran" ] || fail "a test that decides is not repeated"
 
+BAD=1 judge unit/set_disk/test_two 1 "[  ERROR   ] --- 1 != 2" && fail "a test with threads that fails again is not excused"
+assert_match "$(<"$T/ran")" ' unit/set_disk/test_two$'
 BAD=1 judge system/put 1 "FAIL: x" && fail "a test that fails in one of its thirty runs is not excused"
 [ "$(lines)" = 1 ] || fail "a failure that is not excused adds no line"
 
@@ -46,7 +48,7 @@ CI=true judge system/put 1 "FAIL: x" || fail "in CI the same failure is excused"
 [ "$(lines)" = 1 ] || fail "in CI the file stays as it is"
 assert_match "$(tail -n 1 "$T/said")" '^verdict: line for tests/unsteady: system/put '
 
-for t in unit/set/test_mem_engine sim/pairs fuzz/token_parse lint lost; do
+for t in unit/set/test_mem_engine unit/model/test_quota_book sim/pairs fuzz/token_parse lint lost; do
 	judge $t 1 "FAIL: x" && fail "$t is never excused"
 	[ ! -s "$T/ran" ] || fail "$t is not repeated"
 done
