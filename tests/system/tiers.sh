@@ -81,6 +81,16 @@ has 'no tier fits into CI_SECS=2'
 # Every row of the real table has a time and a command.
 bad=$(awk '/^table=/ { on = 1; next } /^\047$/ { on = 0 } on && !/^[a-z-]+ *\| *[0-9]+ \| *[^ |].* \| .*[a-z]/' "$ROOT/scripts/ci-tiers")
 assert_eq "$bad" "" "rows of the table"
+# Each has its folders, which are there, and the model is among those of the tests of stores.
+for t in $(awk '/^table=/ { on = 1; next } /^\047$/ { on = 0 } on { print $1 }' "$ROOT/scripts/ci-tiers"); do
+	folders=$(awk -v t="$t" '/^about=/ { on = 1; next } /^\047$/ { on = 0 } on && $1 == t { $1 = ""; print }' "$ROOT/scripts/ci-tiers")
+	[ -n "$folders" ] || fail "no folders of $t"
+	for f in $folders; do [ -d "$ROOT/$f" ] || fail "$t: there is no $f"; done
+	case $t in
+	check | asan | bench | pinned) assert_eq "$folders" " src" "$t" ;;
+	long | mutation | rados | rados-long | copies) assert_match "$folders " " src/model " "$t" ;;
+	esac
+done
 
 # Without a number: the commits are counted, so the next commit begins at the next tier.
 command -v git >/dev/null || exit 0
