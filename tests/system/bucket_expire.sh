@@ -69,7 +69,7 @@ refused 2 'wants whole days, 1d or 30d: lifecycle rules know no shorter times' s
 refused 2 'wants whole days' set bkt --expire 90
 refused 2 'wants a number of days, 1d or 30d, or none' set bkt --expire 0d
 refused 2 'wants a number of days' set bkt --expire soon
-refused 2 '--expire are for set' show bkt --expire 1d
+refused 2 '--expire is for set' show bkt --expire 1d
 refused 3 'there is no such bucket' set nowhere --expire 1d
 control() { curl -sS --unix-socket "$T/admin.sock" -o "$T/out" -w '%{http_code}' -d "$1" http://x/control/bucket; }
 for days in 0 1d -1 99999999999 ''; do

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""client_options.py GANTRY: each option of option.def with each command of command.def, and more words than any command takes.
+"""client_options.py GANTRY: each option of option.def with each command of command.def, and each row of mode.def.
 
 A command takes all options that its help shows at once, and says that there is a word too many.  Of all other options given at once it
-names each, and every option is also given alone to a command that refuses it, before the command and after it.  Each run ends with 2
-and opens no device and no connection."""
+names each, and every option is also given alone to a command that refuses it, before the command and after it.  In the mode of a row of
+mode.def each option of the row is refused, alone and together.  Each run ends with 2 and opens no device and no connection."""
+import os
 import re
 import subprocess
 import sys
@@ -13,14 +14,27 @@ DEFS = "src/client/cmd/common/"
 # Arguments that each option with one takes, by the option; others take 1.
 ARGUMENT = {"transport": "rc", "path-mtu": "1024", "range": "0-1", "method": "get", "expires": "90", "largest": "64m"}
 ENDS = {"version", "help"}  # they have no command
+URL = "http://127.0.0.1:1/b/k"
+# What a command line has in the mode of a row of mode.def, by the row, or by row and command.
+MODES = {
+    "NO_RDMA": "--no-rdma", "SCALITY": "--scality", "CP_ONE": f"tests {URL}", "DOWNLOAD": f"{URL} x", "SYNC_ADDS": f"x {URL}",
+    "LS_BUCKETS": "http://127.0.0.1:1/", "LS_JSON": f"--json {URL}", "RM_ONE": URL, "RB_EMPTY": URL, "BENCH_COMPARES": "--compare x y",
+    "BENCH_MEASURES": URL, "BENCH_HERE": URL, "BENCH_HOSTS": f"--hosts a,b {URL}", "BENCH_NO_CPU": URL, "BENCH_COUNTS": f"--count 9 {URL}",
+    "HW_LISTENS": "--listen", "HW_CHECKS": "", "NOT_MUTE": "unmute disk_full", "NOT_NEW": "list", "NOT_UNTIL": "revoke x", "NOT_LIST": "new",
+    "NOT_REVOKE": "rotate x", "KEY_COMPARES": "list --compare a", "NOT_SET": "show b", "NOT_ADD": "drain x", "NOT_WRITE": "cancel",
+    "DISK_KEEPS": "add x", "DISK_SHOWS": "status", "JSON": "--json", "JSON rm": f"--json -r {URL}", "JSON rb": f"--json --force {URL}",
+    "SHOW_JSON": "show --json", "COMPARE_JSON": "list --compare a --json"}
+WORDS = {"FILE": "x", "URL": URL, "FROM": "x", "TO": URL, "LIST": "x"}
 
 
 def table(name, macro):
     text = re.sub(r"/\*.*?\*/", "", open(DEFS + name, encoding="utf-8").read(), flags=re.S)
-    return re.findall(rf"^{macro}\((.*)", text, flags=re.M)
+    return re.findall(rf"^{macro}\((.*(?:\n\t.*)*)", text, flags=re.M)
 
 
 commands = [row.split(",")[0] for row in table("command.def", "COMMAND")]
+arguments = {row.split(",")[0]: row.split('"')[1].split() for row in table("command.def", "COMMAND")}
+taken = {}  # the options of each command
 options = []
 for row in table("option.def", "OPTION"):
     m = re.match(r"\w+, (0|'.'), \"([a-z-]+)\", (NULL|\"[A-Z]+\")", row)
@@ -29,7 +43,8 @@ assert len(commands) > 20 and len(options) > 60, (commands, options)
 
 
 def run(words):
-    p = subprocess.run([GANTRY, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120)
+    env = {name: value for name, value in os.environ.items() if name != "GANTRY_ADMIN"}
+    p = subprocess.run([GANTRY, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=120, env=env)
     return p.returncode, p.stdout + p.stderr
 
 
@@ -56,7 +71,7 @@ for command in commands:
     assert common, (command, page)
     shown = set(re.findall(r"^  (?:-.,|   ) --([a-z-]+)", own, flags=re.M)) | set(re.findall(r" --([a-z-]+)", common))
     assert shown - {o[1] for o in options} == ENDS, (command, shown)
-    takes = [o for o in options if o[1] in shown]
+    takes = taken[command] = [o for o in options if o[1] in shown]
     others = [o for o in options if o[1] not in shown]
     used += len(takes)
     refused += len(others)
@@ -69,6 +84,24 @@ assert set(alone) == set(options), set(options) - set(alone)
 for i, (option, command) in enumerate(alone.items()):
     words, how = [command] + ["x"] * 5, spelled(option, True)
     check(how + words if i % 2 else words + how, f"{command}: it does not use: --{option[1]}\n")
-print(f"{len(commands)} commands, {len(options)} options: {used} used, {refused} refused, {bad} otherwise")
-assert used > 200 and refused > 800
+
+rows = [[x.strip() for x in re.match(r'(\w+), ([^,]+),\s.*, "([^"]*)",([A-Z_,\s]*)\)', row, flags=re.S).groups()] for row in table("mode.def", "MODE")]
+assert {row[0] for row in rows} == {name.split()[0] for name in MODES}, rows
+modes = 0
+for name, of, why, listed in rows:
+    names = {x.strip().removeprefix("OPT_").lower().replace("_", "-") for x in listed.split(",")}
+    for command in commands if of == "ANY" else re.findall(r"OF\((\w+)\)", of):
+        mine = [o for o in taken[command] if ("but" in names) != (o[1] in names)]
+        line = MODES.get(f"{name} {command}", MODES[name]).split()
+        if of == "ANY" and line[0][2:] not in [o[1] for o in taken[command]]:
+            continue
+        if all(w.startswith("--") for w in line):
+            line += [WORDS[w] for w in arguments[command] if w[0] != "["]
+        assert mine or of == "ANY", (name, command)
+        for picked in [[o] for o in mine] + [mine] * (len(mine) > 1):
+            modes += 1
+            said = ", ".join("--" + o[1] for o in picked)
+            check([command, *line] + [w for o in picked for w in spelled(o)], f"{command}: {said} {'are' if len(picked) > 1 else 'is'} {why}\n")
+print(f"{len(commands)} commands, {len(options)} options: {used} used, {refused} refused, in {len(rows)} modes {modes}, {bad} otherwise")
+assert used > 200 and refused > 800 and modes > 150
 sys.exit(bad != 0)

@@ -26,9 +26,9 @@ assert_eq "$(header_of x-gantry-copies /plain -X PUT)" "" "said to who did not a
 assert_status PUT /two 200 -H 'x-gantry-copies: 2'
 assert_eq "$(header_of x-gantry-copies /two -X PUT -H 'x-gantry-copies: 2') $(copies two)" "2 2"
 mb three --copies 2 >"$T/out" 2>&1 || fail "gantry mb --copies 2: $(<"$T/out")"
-mb one --copies 1 -q || fail "gantry mb --copies 1"
+mb one --copies 1 || fail "gantry mb --copies 1"
 assert_eq "$(copies three) $(copies one)" "2 1"
-mb three -q || fail "a bucket that is there, whatever it has"
+mb three || fail "a bucket that is there, whatever it has"
 assert_eq "$(copies three)" 2
 rc=0; mb four --copies 3 >"$T/out" 2>&1 || rc=$?
 assert_eq "$rc $(head_status /four)" "2 404"
@@ -74,7 +74,7 @@ rc=0; mb two --copies 1 >"$T/out" 2>&1 || rc=$?
 assert_eq "$rc" 1
 grep -q 'neither objects nor uploads' "$T/out" || fail "gantry mb: $(<"$T/out")"
 assert_status DELETE "/two/key?uploadId=$upload" 204
-mb two --copies 1 -q || fail "gantry mb changes an empty one"
+mb two --copies 1 || fail "gantry mb changes an empty one"
 assert_eq "$(copies two)" 1
 assert_status PUT /two 200 -H 'x-gantry-copies: 2'
 

@@ -22,7 +22,7 @@ export GANTRY_STORE_MOVE_RATE=10KiB
 start_daemon
 bytes pattern:1 60000 >"$T/body"
 for i in 1 2 3 4 5 6 7 8; do curl_s3 "/plain/k$i" -T "$T/body" -o /dev/null || fail "PUT"; done
-gantry mb "$URL_S3/two" --copies 2 -q || fail "gantry mb --copies 2"
+gantry mb "$URL_S3/two" --copies 2 || fail "gantry mb --copies 2"
 for i in 1 2 3; do curl_s3 "/two/k$i" -T "$T/body" -o /dev/null || fail "PUT"; done
 
 # ---- refused ----
@@ -54,7 +54,7 @@ sed -i "s|$T/disk1|$T/disk2|" "$T/gantryd.yaml"
 again
 wait_for 60 ended
 assert_eq "$(states)" "serving serving"
-gantry mb "$URL_S3/two" --copies 2 -q || fail "gantry mb --copies 2, once more"
+gantry mb "$URL_S3/two" --copies 2 || fail "gantry mb --copies 2, once more"
 for i in 1 2 3; do curl_s3 "/two/k$i" -T "$T/body" -o /dev/null || fail "PUT"; done
 again
 assert_eq "$(metric gantry_copies_objects) $(metric gantry_copies_exposed_objects)" "3 0"

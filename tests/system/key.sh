@@ -165,10 +165,10 @@ cmp unturned "$K" || fail "rotate and revoke have changed more of the file than 
 
 # ---- bad input: a sentence, exit 2 or 1, and the file as it was; claim TM75: a block with bits set after its length
 cp "$K" before
-for bad in "what=there are new, list, rotate and revoke" "revoke=revoke want the KEY" "rotate=rotate and revoke want" "list --secret X=--secret is for revoke" "rotate X --read-only=are for new" "rotate X --until yesterday=--until wants a time" "new X=one word too many: X" "list X=one word too many: X" \
+for bad in "what=there are new, list, rotate and revoke" "revoke=revoke want the KEY" "rotate=rotate and revoke want" "list --secret X=--secret is for revoke" "rotate X --read-only=is for new" "rotate X --until yesterday=--until wants a time" "new X=one word too many: X" "list X=one word too many: X" \
 	"new --bucket Bucket=--bucket wants buckets" "new --bucket ,=--bucket wants buckets" "new --from 10.0.0.0/33=--from wants addresses" "new --from 10.0.0.5,10.1.2.3/8=--from wants addresses" "new --from host=--from wants addresses" \
-	"list --no-delete=are for new" "new --until never=--until wants a time" \
-	"new --until 2020-01-01T00:00:00Z=--until is in the past" "new --until 0d=--until wants a time" "list --read-only=are for new" \
+	"list --no-delete=is for new" "new --until never=--until wants a time" \
+	"new --until 2020-01-01T00:00:00Z=--until is in the past" "new --until 0d=--until wants a time" "list --read-only=is for new" \
 	"revoke X --until 2d=is for new and rotate" "new --until 99999d=--until wants a time"; do
 	# shellcheck disable=SC2086
 	says 2 ${bad%%=*}

@@ -82,7 +82,7 @@ softnicctl port 3 lid 0x43
 all || fail "with another LID of the clients: $(<"$T/all")"
 assert_eq "$(bad)" 0 "transfers that failed"
 # One that goes on over changes of both: what was under way may be lost, once, and nothing after that.
-gantry --device mlx5_3 --json --quiet bench --sizes 64k --concurrency 4 --mix get --warm-up 0 --objects 8 --time 600 "$URL_S3/bkt/b/" >"$T/bench" 2>"$T/err" &
+gantry --device mlx5_3 --json bench --sizes 64k --concurrency 4 --mix get --warm-up 0 --objects 8 --time 600 "$URL_S3/bkt/b/" >"$T/bench" 2>"$T/err" &
 bench=$!
 moved() { metric gantry_rdma_completions_total 'status="success"'; }
 go_on() { local n; n=$(moved) && wait_for 60 more_than $((n + 100)); }

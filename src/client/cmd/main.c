@@ -234,11 +234,14 @@ be_verbose(struct gantry *g)
 	gantry_set_log_level(g, GANTRY_LOG_INFO);
 }
 
+/* uses_rdma false: the command moves no bytes of objects, and the library needs neither ports nor their
+ * configuration. */
 static struct gantry *
-open_library(const struct cmd *c)
+open_library(const struct cmd *c, bool uses_rdma)
 {
 	struct gantry_options o = { .size = sizeof o,
-				    .flags = c->no_rdma ? GANTRY_NO_RDMA : 0,
+				    .flags = c->no_rdma || !uses_rdma ? GANTRY_NO_RDMA : 0,
+				    .timeout_ms = c->timeout_ms,
 				    .dialect = c->scality ? GANTRY_SCALITY : GANTRY_S3,
 				    .device = c->device,
 				    .transport = c->transport,
@@ -247,7 +250,7 @@ open_library(const struct cmd *c)
 				    .service_level = c->service_level,
 				    .path_mtu = c->path_mtu,
 				    .pkey_index = c->pkey_index,
-				    .config_file = c->config,
+				    .config_file = uses_rdma ? c->config : "",
 				    .ca_file = c->ca_file };
 	struct gantry *g;
 	int e;
@@ -293,6 +296,7 @@ main(int argc, char **argv)
 		return words_help(id);
 	words_options_judge(id, given);
 	words_judge(id, argc - optind, argv + optind);
+	words_modes_judge(id, given, argv + optind);
 	compares = id == COMMAND_bench && c.key.compare;
 	url = compares ? -1 : words_url_at(id);
 	if (url >= 0)
@@ -305,7 +309,7 @@ main(int argc, char **argv)
 	if (c.worker && bench_worker_begin() != EXIT_OK)
 		return EXIT_USAGE;
 	if (!(commands[id].takes & (FOR_DAEMON | FOR_KEY | FOR_HW)) && !compares)
-		c.g = open_library(&c);
+		c.g = open_library(&c, commands[id].takes & (FOR_BYTES | FOR_PORTS));
 	if (c.verbose)
 		be_verbose(c.g);
 	int rc = run[id](&c, argv + optind);

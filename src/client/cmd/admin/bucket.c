@@ -140,11 +140,10 @@ cmd_bucket(struct cmd *c, const char *what, const char *name)
 
 	if (!is_set && strcmp(what, "show") != 0)
 		words_bad("bucket", "there are set and show", what);
-	if (is_set != any || (is_set && !name))
+	if (is_set && (!any || !name))
 		words_bad("bucket",
-			  is_set ? "set wants the BUCKET and at least one of --max-objects, --max-bytes, "
-				   "--max-uploads, --expire"
-				 : "--max-objects, --max-bytes, --max-uploads and --expire are for set",
+			  "set wants the BUCKET and at least one of --max-objects, --max-bytes, "
+			  "--max-uploads, --expire",
 			  NULL);
 	if (!name)
 		return show_all(c, admin);

@@ -240,10 +240,6 @@ cmd_disk(struct cmd *c, const char *what, const char *disk)
 		words_bad("disk", "there are status, drain, add and cancel", what);
 	if (wants != !!disk)
 		words_bad("disk", wants ? "the DISK is missing" : "this takes no DISK", disk);
-	if (!is_add && (c->disk_size || c->force))
-		words_bad("disk", "--size and --force are for add", NULL);
-	if (c->writes && !wants)
-		words_bad("disk", "--write is for add and drain", NULL);
 	if (c->disk_size && conf_bound_parse(c->disk_size, true, &size) < 0)
 		words_bad("disk", "--size wants a size, 500GiB or 1TiB", c->disk_size);
 	if (is_status) {

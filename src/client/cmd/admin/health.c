@@ -89,9 +89,8 @@ cmd_health(struct cmd *c, const char *what, const char *code)
 		return show(c, admin_name(c->admin));
 	if (!is_mute && strcmp(what, "unmute") != 0)
 		words_bad("health", "there are mute and unmute, or no word", what);
-	if (!code || is_mute != (c->mute_for != NULL))
-		words_bad("health",
-			  is_mute ? "mute wants a CODE and --for TIME" : "unmute wants a CODE, without --for",
+	if (!code || (is_mute && !c->mute_for))
+		words_bad("health", is_mute ? "mute wants a CODE and --for TIME" : "unmute wants a CODE",
 			  NULL);
 	return mute(c, admin_name(c->admin), code, c->mute_for);
 }

@@ -320,27 +320,6 @@ key_rotate(struct key_run *k, const char *access_key)
 
 /* ---- the command ---- */
 
-/* Ends the program if an option is given that the subcommand does not have. */
-static void
-judge_options(const struct cmd *c, const char *what)
-{
-	bool is_new = !strcmp(what, "new");
-
-	if (!is_new && (c->key.comment || c->key.bucket || c->key.prefix || c->key.from || c->key.read_only ||
-			c->key.no_delete || c->key.no_overwrite || c->max_objects || c->max_bytes ||
-			c->max_uploads || c->max_buckets))
-		words_bad("key",
-			  "--comment, --bucket, --prefix, --read-only, --no-delete, --no-overwrite, --from "
-			  "and --max-... are for new",
-			  NULL);
-	if (!is_new && c->key.until && strcmp(what, "rotate") != 0)
-		words_bad("key", "--until is for new and rotate", NULL);
-	if (c->key.compare && strcmp(what, "list") != 0)
-		words_bad("key", "--compare is for list", NULL);
-	if (c->secret && strcmp(what, "revoke") != 0)
-		words_bad("key", "--secret is for revoke", NULL);
-}
-
 int
 cmd_key(struct cmd *c, const char *what, const char *access_key)
 {
@@ -360,7 +339,6 @@ cmd_key(struct cmd *c, const char *what, const char *access_key)
 		words_bad("key", "rotate and revoke want the KEY", NULL);
 	if (!all[i].takes_key && access_key)
 		words_bad("key", "one word too many", access_key);
-	judge_options(c, what);
 	rc = i == 0   ? key_new(&k)
 	     : i == 1 ? (c->key.compare ? key_compare(&k, c->key.compare) : key_list(&k))
 	     : i == 2 ? key_rotate(&k, access_key)

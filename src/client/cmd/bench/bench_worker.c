@@ -63,7 +63,8 @@ bench_worker_command(const struct bench *b, int i, int hosts, const char *url)
 	add_option(f, "--config", c->config);
 	add_option(f, "--region", c->region);
 	add_option(f, "--ca", c->ca_file);
-	add_number(f, "--time", "%.6g", c->time_s);
+	if (!c->count)
+		add_number(f, "--time", "%.6g", c->time_s);
 	add_number(f, "--warm-up", "%.6g", c->warm_up_s);
 	add_number(f, "--rounds", "%d", c->rounds);
 	add_number(f, "--seed", "%llu", (unsigned long long)((b->seed + (unsigned)i) & UINT32_MAX));

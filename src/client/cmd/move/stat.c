@@ -169,8 +169,6 @@ presign_fault(int e)
 		return "there is no access key to sign with: --access-key and --secret, or AWS_ACCESS_KEY_ID "
 		       "and "
 		       "AWS_SECRET_ACCESS_KEY";
-	case EOPNOTSUPP:
-		return "a scality listener has no signatures";
 	case EEXIST:
 		return "the URL is signed already";
 	case EINVAL:
