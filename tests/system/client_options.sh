@@ -33,6 +33,20 @@ assert_eq "$(rc_of gantry cp -r --exclude '*' "$T/file" "$URL_S3/bkt/b")" 2
 assert_eq "$(rc_of gantry head "$URL_S3/bkt/b")" 3
 curl_s3 /bkt/a | cmp - "$T/file" || fail "the object is gone"
 
+# A dry run of one object changes nothing either.
+assert_eq "$(rc_of gantry rm --dry-run "$URL_S3/bkt/a")" 0
+assert_match "$(<"$T/say")" "^would remove $URL_S3/bkt/a\$"
+for to in "$T/made" "$URL_S3/bkt/b"; do
+	assert_eq "$(rc_of gantry cp -n "$URL_S3/bkt/a" "$to")" 0
+	assert_match "$(<"$T/say")" "^would copy $URL_S3/bkt/a\$"
+done
+assert_eq "$(rc_of gantry cp -n "$T/file" "$URL_S3/bkt/b")" 0
+assert_eq "$(rc_of gantry cp -n "$T/none" "$URL_S3/bkt/b")" 1
+assert_eq "$(rc_of gantry cp -n "$URL_S3/bkt/none" "$T/made")" 3
+[ ! -e "$T/made" ] || fail "a dry run made a file"
+assert_eq "$(rc_of gantry head "$URL_S3/bkt/b")" 3
+curl_s3 /bkt/a | cmp - "$T/file" || fail "a dry run removed the object"
+
 # Commands that move no bytes of objects read no configuration of RDMA, and each request of theirs has the limit of --timeout.
 for words in "head $URL_S3/bkt/a" "stat $URL_S3/bkt/a" "ls $URL_S3" "du $URL_S3/bkt" "mb $URL_S3/new" "rb $URL_S3/new" "rm $URL_S3/bkt/a"; do
 	# shellcheck disable=SC2086

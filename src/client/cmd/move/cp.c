@@ -50,6 +50,28 @@ target_url(const char *to, const char *from, bool from_is_url)
 	return url;
 }
 
+/* Reports the copy that --dry-run prevents, or that the source cannot be read. */
+static int
+copy_none(struct cmd *c, const char *from)
+{
+	struct gantry_request req = request_of(c);
+	struct gantry_result res = { .size = sizeof res };
+	struct outcome o;
+
+	outcome_init(&o, "cp", from, words_is_url(from) ? NULL : from);
+	if (words_is_url(from))
+		outcome_add(&o, gantry_head(c->g, from, &req, &res), &res);
+	else if (access(from, R_OK) < 0)
+		outcome_local(&o, -errno, "%s", strerror(errno));
+	if (!o.error) {
+		would(c, "copy", "", from);
+		return EXIT_OK;
+	}
+	explain(&o);
+	report(c, &o, false);
+	return o.error == -ENOENT && !o.is_local ? EXIT_NOT_FOUND : EXIT_FAILED;
+}
+
 static int
 copy_one(struct cmd *c, const char *from, const char *to)
 {
@@ -124,7 +146,7 @@ cmd_cp(struct cmd *c, const char *from, const char *to)
 		if (!c->recursive)
 			words_bad("cp", "this is a directory (with -r all that is in it is copied)", from);
 	} else if (!words_is_url(from) || !c->recursive) {
-		return copy_one(c, from, to);
+		return c->dry_run ? copy_none(c, from) : copy_one(c, from, to);
 	}
 	rc = move_begin(&m, c, "cp", from, to);
 	if (rc == EXIT_OK && m.from.is_url && !m.tree.nr) {

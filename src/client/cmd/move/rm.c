@@ -131,6 +131,10 @@ cmd_rm(struct cmd *c, const char *url)
 	if (c->recursive)
 		return remove_below(c, url, "rm");
 	judge(c, url);
+	if (c->dry_run) {
+		would(c, "remove", "", url);
+		return EXIT_OK;
+	}
 	outcome_init(&o, "rm", url, NULL);
 	return report_without_bytes(c, &o, gantry_delete(c->g, url, &req, &res), &res);
 }
