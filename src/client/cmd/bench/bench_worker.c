@@ -78,6 +78,15 @@ bench_worker_command(const struct bench *b, int i, int hosts, const char *url)
 		add_number(f, "--timeout", "%.3f", c->timeout_ms / 1000.);
 	if (c->transport)
 		add_option(f, "--transport", c->transport == GANTRY_TRANSPORT_RC ? "rc" : "dc");
+	if (c->traffic_class)
+		add_number(f, "--traffic-class", "%d",
+			   c->traffic_class == GANTRY_TRAFFIC_CLASS_0 ? 0 : c->traffic_class);
+	if (c->service_level)
+		add_number(f, "--service-level", "%d", c->service_level);
+	if (c->path_mtu)
+		add_number(f, "--path-mtu", "%d", c->path_mtu);
+	if (c->pkey_index)
+		add_number(f, "--pkey-index", "%d", c->pkey_index);
 	fputs(c->no_rdma ? " --no-rdma" : "", f);
 	fputs(c->scality ? " --scality" : "", f);
 	fputs(c->verify ? " --verify" : "", f);
