@@ -56,8 +56,8 @@ is_it(void *cookie, const struct row_name *name)
 	if (e == 0)
 		e = parts_names(list, len, false, is_it, cookie);
 	free(list);
-	/* Without memory, or if the list is damaged, the id counts as named, and is not removed. */
-	return e != 0 && e != -ENOENT;
+	/* If the list is damaged, the id counts as named, and is not removed. */
+	return e == -ENOENT ? 0 : e == -EBADMSG ? 1 : e;
 }
 
 static int
@@ -143,6 +143,9 @@ clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 		fault_point("dead.raised");
 		if (e == 0)
 			e = is_named(st, shard.text, o, id);
+		/* The row of the bucket is there, so the shard must be, unless the bucket was removed just now. */
+		if (e == -ENOENT)
+			e = -EBADMSG;
 	}
 	if (e != 0 && e != -ENOENT)
 		return e < 0 ? e : 0;
@@ -166,15 +169,20 @@ ask_owners(struct rstore *st, uint32_t instance, uint64_t first, int nr, int n, 
 	rados_ioctx_t io = st->client[0].io[is_map ? POOL_META : POOL_DATA];
 	int e = 0, sent = 0;
 
-	for (; e == 0 && sent < nr; sent++) {
+	while (e == 0 && sent < nr) {
 		const struct rid id = { instance, first + (uint64_t)sent };
 		const struct label name = is_map ? map_name(id) : data_name(id, (uint32_t)n);
 
 		a[sent].id = id;
 		e = rados_aio_create_completion2(NULL, NULL, &a[sent].comp);
-		if (e == 0)
-			e = rados_aio_getxattr(io, name.text, a[sent].comp, XATTR_OWNER, a[sent].owner.bytes,
-					       OWNER_MAX);
+		if (e < 0)
+			break;
+		e = rados_aio_getxattr(io, name.text, a[sent].comp, XATTR_OWNER, a[sent].owner.bytes,
+				       OWNER_MAX);
+		if (e < 0)
+			rados_aio_release(a[sent].comp);
+		else
+			sent++;
 	}
 	for (int i = 0; i < sent; i++) {
 		int r;
@@ -182,8 +190,10 @@ ask_owners(struct rstore *st, uint32_t instance, uint64_t first, int nr, int n, 
 		rados_aio_wait_for_complete(a[i].comp);
 		r = rados_aio_get_return_value(a[i].comp);
 		rados_aio_release(a[i].comp);
-		a[i].owner.len = r > 0 ? (size_t)r : 0;
-		if (r < 0 && r != -ENOENT && r != -ENODATA && e == 0)
+		/* A value that is too long is damaged: find_shard() refuses a byte without a name. */
+		a[i].owner.bytes[0] = r == -ERANGE ? 0 : a[i].owner.bytes[0];
+		a[i].owner.len = r > 0 ? (size_t)r : r == -ERANGE;
+		if (r < 0 && r != -ENOENT && r != -ENODATA && r != -ERANGE && e == 0)
 			e = r;
 	}
 	return e;

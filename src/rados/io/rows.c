@@ -175,7 +175,7 @@ raise_generation(const struct rstore *st, const char *shard, uint64_t clears)
 	do {
 		e = rados_getxattr(io, shard, XATTR_GENERATION, (char *)&was, sizeof was);
 		if (e != sizeof was)
-			return e < 0 && e != -ENODATA ? e : -EBADMSG;
+			return e < 0 && e != -ENODATA && e != -ERANGE ? e : -EBADMSG;
 		e = write_now(io, shard, op_generation(was, (was & ~clears) + 1));
 	} while (e == -ECANCELED);
 	return e;

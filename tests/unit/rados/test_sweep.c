@@ -332,17 +332,17 @@ set_generation(const char *shard, const char *val, size_t len)
 }
 
 static void
-test_dead_generation(void **state)
+dead_generation(bool is_long)
 {
 	const char *shard;
-	char val[8];
+	char val[9] = "";
 	struct label name;
 
 	start_dying();
 	name = shard_name(first.row.uid, 0);
 	shard = name.text;
-	assert_int_equal(rados_getxattr(meta, shard, XATTR_GENERATION, val, sizeof val), sizeof val);
-	set_generation(shard, val, 3);
+	assert_int_equal(rados_getxattr(meta, shard, XATTR_GENERATION, val, sizeof val), 8);
+	set_generation(shard, val, is_long ? 9 : 3);
 	set_ending(&first);
 	set_ending(&second);
 	end->kill(end);
@@ -350,10 +350,49 @@ test_dead_generation(void **state)
 	assert_int_equal(state_of(&first), BUCKET_ENDING);
 	assert_int_equal(state_of(&second), BUCKET_THERE);
 	assert_true(is_dead_there());
-	set_generation(shard, val, sizeof val);
+	set_generation(shard, val, 8);
 	turn();
 	assert_int_equal(state_of(&first), BUCKET_THERE);
 	stop_dead();
+}
+
+static void
+test_dead_generation(void **state)
+{
+	dead_generation(false);
+	dead_generation(true);
+}
+
+/* The shard of a bucket is missing: nothing says that the data has no name. An owner that is too long delays its own id alone. */
+static void
+test_dead_shard(void **state)
+{
+	char owner[4096] = "x";
+	rados_write_op_t op;
+	struct label shard;
+	uint64_t left, odd, gone;
+
+	start_dying();
+	left = leave_data(3, first.number, "a");
+	odd = leave_data(2, first.number, "b");
+	gone = leave_data(1, second.number, "a");
+	op = rados_create_write_op();
+	rados_write_op_setxattr(op, XATTR_OWNER, owner, sizeof owner);
+	assert_int_equal(
+		rados_write_op_operate(op, data, data_name((struct rid){ instance, odd }, 0).text, NULL, 0),
+		0);
+	rados_release_write_op(op);
+	shard = shard_of(&first, "a");
+	assert_int_equal(rados_remove(meta, shard.text), 0);
+	end->kill(end);
+	turn();
+	assert_true(is_data_there(left));
+	assert_true(is_data_there(odd));
+	assert_false(is_data_there(gone));
+	assert_true(is_dead_there());
+	rados_ioctx_destroy(data);
+	close_pool();
+	end->stop(end);
 }
 
 static void
@@ -424,10 +463,15 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_there),           cmocka_unit_test(test_removed),
-		cmocka_unit_test(test_shard),           cmocka_unit_test(test_dead_bucket),
-		cmocka_unit_test(test_dead_row),        cmocka_unit_test(test_dead_other),
-		cmocka_unit_test(test_dead_generation), cmocka_unit_test(test_log),
+		cmocka_unit_test(test_there),
+		cmocka_unit_test(test_removed),
+		cmocka_unit_test(test_shard),
+		cmocka_unit_test(test_dead_bucket),
+		cmocka_unit_test(test_dead_row),
+		cmocka_unit_test(test_dead_other),
+		cmocka_unit_test(test_dead_generation),
+		cmocka_unit_test(test_dead_shard),
+		cmocka_unit_test(test_log),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);
