@@ -30,6 +30,8 @@ assert_eq "$(rc_of gantry get --json --quiet "$URL_S3/bkt/a" "$T/made")" 2
 [ ! -e "$T/made" ] || fail "a file was made"
 # -r of a file is a copy of one, to which no pattern applies.
 assert_eq "$(rc_of gantry cp -r --exclude '*' "$T/file" "$URL_S3/bkt/b")" 2
+! gantry cp -r --exclude '*' "$T/absent" "$URL_S3/bkt/b" >"$T/say" 2>&1 || fail "a copy of no file"
+assert_match "$(<"$T/say")" "No such file"
 assert_eq "$(rc_of gantry head "$URL_S3/bkt/b")" 3
 curl_s3 /bkt/a | cmp - "$T/file" || fail "the object is gone"
 

@@ -35,8 +35,9 @@ is_copy_of_tree(const struct call *k)
 {
 	struct stat st;
 
+	/* The command itself reports a path that cannot be found. */
 	return GIVEN(RECURSIVE) &&
-	       (words_is_url(k->words[0]) || (stat(k->words[0], &st) == 0 && S_ISDIR(st.st_mode)));
+	       (words_is_url(k->words[0]) || stat(k->words[0], &st) < 0 || S_ISDIR(st.st_mode));
 }
 
 /* Returns true if the URL names a server without a bucket. */
