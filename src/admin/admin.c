@@ -90,7 +90,7 @@ listen_tcp(struct admin *a, const struct admin_params *p, char *err, size_t err_
 	return 0;
 }
 
-/* A socket that a dead process left behind refuses connections; a live one must stay. */
+/* The socket of a dead process refuses connections; a live one must stay. */
 static bool
 is_stale(const struct sockaddr_un *un)
 {

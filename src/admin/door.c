@@ -300,7 +300,7 @@ door_wait_ms(const struct door *d)
 	return most >= 0 && ms > (unsigned)most ? most : ms > 1000 ? 1000 : (int)ms;
 }
 
-/* As the library does it.  What holds an encoded byte 0, behind which nobody would look, stays as it is. */
+/* As the library does it.  A text that holds an encoded byte 0, after which nobody would look, stays as it is. */
 static size_t
 unescape(void *cookie, struct MHD_Connection *conn, char *text)
 {

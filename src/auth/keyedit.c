@@ -345,7 +345,7 @@ cut_in_brackets(FILE *f, const struct layout *l, const bool *marked)
 			fwrite(l->text + at, 1, l->item[i].at - at, f);
 			at = l->item[i].end;
 		}
-		/* Also the comma of the last one that stays, when it had somebody behind it. */
+		/* Also the comma of the last one that stays, when another one followed it. */
 		if (comma_at && (marked[i] || (i == last && i < l->nr - 1))) {
 			fwrite(l->text + at, 1, comma_at - at, f);
 			at = comma_at + 1;

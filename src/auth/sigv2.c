@@ -124,7 +124,7 @@ is_covered(struct span name)
 	return false;
 }
 
-/* Does a value read as if it had another parameter behind it? */
+/* Does a value read as if another parameter followed it? */
 static bool
 reads_as_two(struct span value)
 {
@@ -346,7 +346,7 @@ is_signed_v2(struct auth_entry *e, const void *what, struct identity *id)
 	uint8_t mac[EVP_MAX_MD_SIZE];
 	unsigned len = 0;
 
-	/* Behind the "AWS4" that version 4 begins with. */
+	/* The secret after the "AWS4" that version 4 begins with. */
 	if (!HMAC(EVP_sha1(), e->secret + SECRET_BEGINS, (int)e->secret_len - SECRET_BEGINS,
 		  (const unsigned char *)s->text, s->text_len, mac, &len) ||
 	    len != MAC_LEN)

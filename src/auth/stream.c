@@ -6,7 +6,7 @@
  *   SIZE[;chunk-signature=64 digits] CRLF  bytes CRLF  ...  0[;...] CRLF  [name:value CRLF ...] CRLF
  *
  * Lines of the trailer may end in LF alone.  Where the checksum's does (minio-go), an empty line may stand
- * before the signature, or, where there is no signature, a second one behind it:
+ * before the signature, or, where there is no signature, a second one after it:
  *
  *   name:value LF  CRLF  x-amz-trailer-signature:64 digits CRLF  CRLF
  *   name:value LF  CRLF  CRLF

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CRC64-NVME; see crc64.h.  Pure functions behind one pointer, which the first call sets.
+ * CRC64-NVME; see crc64.h.  Pure functions, called through one pointer, which the first call sets.
  *
  * Reflected: bit 63 of a value is x^0, bit 0 is x^63.  Folding: a block of 16 bytes that lies N bits before
  * another one is worth the same when its halves, times x^(N + 63) and x^(N - 1) mod P (one power is lost in a

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Behind the `end` of what begins at p; or the end of all, where the parser finds it open. */
+/* Returns the place after the `end` of what begins at p; or the end of all, where the parser finds it open. */
 static const char *
 behind(const char *p, const char *all_end, const char *end)
 {

@@ -70,7 +70,7 @@ span_decode(struct span s, unsigned how, char *out, size_t cap)
 		}
 		if (c == 0)
 			return -EINVAL;
-		/* Past the end only the count goes on: a NUL or a bad sequence behind it is still the better
+		/* Past the end only the count goes on: a NUL or a bad sequence after it is still the better
 		 * answer. */
 		if (n < cap)
 			out[n] = c;

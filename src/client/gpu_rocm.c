@@ -106,7 +106,7 @@ rocm_find(void)
 	return has_hip;
 }
 
-/* What a call of ours left behind is not for the program to find. */
+/* An error that a call of ours left is not for the program to find. */
 static int
 forget(int e)
 {

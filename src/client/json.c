@@ -123,7 +123,7 @@ read_escape(struct json *j)
 	return add_code_point(j, code);
 }
 
-/* j->p behind the opening quote. */
+/* Reads a string; j->p is after the opening quote. */
 static int
 read_string(struct json *j)
 {

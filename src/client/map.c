@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Registrations by their addresses: an array in the order of starts, which may overlap.  Each entry knows the nearest
- * one before it that ends behind it, so that a look-up goes from a start to what holds it without a look at what does
+ * one before it that ends after it, so that a look-up goes from a start to what holds it without a look at what does
  * not.  Pure: the caller has the lock.
  */
 #include "client/client_int.h"
@@ -99,7 +99,7 @@ map_find(const struct map *m, uintptr_t start, uintptr_t end)
 	size_t i = map_from(m, start);
 	uint32_t k;
 
-	/* Behind the last that begins there. */
+	/* After the last that begins there. */
 	while (i < m->nr && m->at[i].start == start)
 		i++;
 	for (k = i > 0 ? (uint32_t)i - 1 : NONE; k != NONE;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One page of a list of objects, buckets, uploads or parts.  It is read twice: first for what it says of itself (a
- * name can be decoded only when that is known, and it may stand behind them), then entry by entry, so that a caller
+ * name can be decoded only when that is known, and it may come after them), then entry by entry, so that a caller
  * sees nothing of a page that is broken.
  */
 #include "client/client_int.h"

@@ -22,7 +22,7 @@ reply_init(struct reply *r)
 	*r = (struct reply){ 0 };
 }
 
-/* A plain decimal number of at most 20 digits, with nothing behind it but what `tail` may begin with. */
+/* A plain decimal number of at most 20 digits, with nothing after it but what `tail` may begin with. */
 static bool
 decimal(const char *text, const char *tail, uint64_t *ret_value, const char **ret_end)
 {
@@ -88,7 +88,7 @@ reply_header(struct reply *r, const char *line, size_t len)
 	if (!strcasecmp(text, "x-amz-request-id")) {
 		r->has_request_id = true;
 	} else if (!strcasecmp(text, "x-amz-rdma-reply")) {
-		/* A code and perhaps a peer token behind a colon, which only connected transports use. */
+		/* A code and perhaps a peer token after a colon, which only connected transports use. */
 		r->has_reply = true;
 		r->code = decimal(v, ":", &n, &end) && n <= 999 ? (int)n : -1;
 	} else if (!strcasecmp(text, "x-amz-rdma-bytes-transferred") ||

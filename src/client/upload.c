@@ -48,7 +48,7 @@ take_said(struct call *c, const struct said *s)
 	snprintf(c->r.stored_checksum, sizeof c->r.stored_checksum, "%s", s->sum);
 }
 
-/* Puts the upload's id and a part's number behind the call's URL. */
+/* Appends the upload's id and a part's number to the call's URL. */
 static int
 name_upload(struct call *c, const char *id, int number)
 {

@@ -32,7 +32,7 @@ static const struct unit time_units[] = { { "d", 86400 * NS_PER_S },
 #define TIME_WRITTEN 3
 #define TIME_NR (int)(sizeof time_units / sizeof time_units[0])
 
-/* "1.5GiB": up to nine digits behind the point, and the result must be a whole number.  0, -EINVAL or
+/* "1.5GiB": up to nine digits after the point, and the result must be a whole number.  0, -EINVAL or
  * -ERANGE. */
 static int
 unit_parse(const char *text, const struct unit *units, int nr, uint64_t *ret_value)

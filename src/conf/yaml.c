@@ -123,7 +123,7 @@ copy_node(struct reader *rd, int id, int depth)
 		return NULL;
 	}
 	if (y->type == YAML_SCALAR_NODE) {
-		/* A NUL inside would hide what stands behind it: such a text is cut, and is then no valid
+		/* A NUL inside would hide what comes after it: such a text is cut, and is then no valid
 		 * value of anything. */
 		n = node_scalar((const char *)y->data.scalar.value, y->data.scalar.length);
 		if (n)
@@ -169,7 +169,7 @@ parser_failed(struct loader *ld, const yaml_parser_t *parser)
 			  parser->context ? ": " : "", parser->problem ? parser->problem : "unknown");
 }
 
-/* One document, and nothing behind it. */
+/* One document, and nothing after it. */
 static struct node *
 read_document(struct loader *ld, yaml_parser_t *parser, bool *ret_ok)
 {

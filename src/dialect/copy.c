@@ -9,7 +9,7 @@
 
 #define SOURCE_MAX (1 + 63 + 1 + DIALECT_KEY_MAX) /* "/bucket/key" */
 
-/* Takes "?versionId=null" off, which is all that may stand behind the name. */
+/* Takes "?versionId=null" off, which is all that may follow the name. */
 static enum fault
 cut_version(struct span *s, const char **ret_why)
 {

@@ -159,7 +159,7 @@ struct fields_of_date {
 	int year, month, day, hour, minute, second;
 };
 
-/* "Sun, 06 Nov 1994 08:49:37 GMT"; c stands behind the weekday. */
+/* "Sun, 06 Nov 1994 08:49:37 GMT"; c stands after the weekday. */
 static bool
 take_imf(struct cursor *c, struct fields_of_date *d)
 {

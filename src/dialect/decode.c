@@ -29,7 +29,7 @@ struct decoder {
 };
 
 /*
- * Decodes from d->at up to the first byte of those kinds, or the end, and puts a NUL behind it where there is
+ * Decodes from d->at up to the first byte of those kinds, or the end, and puts a NUL after the result where there is
  * room; d->at is then at that byte, and *ret_end tells which it was.  Returns the length, or -1.
  *
  * What has no escape stays where it is.

@@ -17,7 +17,7 @@
 enum match { WHOLE, BEGINS };
 
 struct header_row {
-	const char *name; /* behind x-amz- */
+	const char *name; /* after x-amz- */
 	uint8_t len;
 	enum match match;
 	enum header_query query;

@@ -203,7 +203,7 @@ page(struct span value, uint32_t most, struct target *t, const char **ret_why)
 	return f;
 }
 
-/* A name to begin with or behind. */
+/* A name to begin with or after. */
 static enum fault
 name(struct span value, char out[DIALECT_KEY_MAX + 1], uint16_t *ret_len, const char **ret_why)
 {
@@ -297,7 +297,7 @@ take_version_id(const char *key, struct span value, struct target *t, const char
 					       "There are no versions: versionId can only be null.");
 }
 
-/* ---- where a list begins, and how it looks: prefix and delimiter, and one key that says behind what ---- */
+/* ---- where a list begins, and how it looks: prefix and delimiter, and one key after which it begins ---- */
 
 static enum fault
 take_continuation(const char *key, struct span value, struct target *t, const char **ret_why)

@@ -46,7 +46,7 @@ static const struct {
 		      "Content-MD5 is not one base64 value of 16 bytes." },
 };
 
-/* "-N" behind a checksum of checksums. */
+/* "-N" after a checksum of checksums. */
 static void
 cut_parts(struct span *s, uint32_t *ret_parts)
 {

@@ -3,7 +3,7 @@
  * Method and path to operation, bucket and key.  See dialect.h; called by parse.c.
  *
  * S3: "/", "/bucket", "/bucket/key", or without the bucket where Host names it (virtual-host style); the
- * query is query.c's, and decode.c has decoded both: an encoded slash behind the bucket is a slash.  Scality:
+ * query is query.c's, and decode.c has decoded both: an encoded slash after the bucket is a slash.  Scality:
  * all that follows "/" (or "/v1/") is the key, a '?' as well; its clients do not encode keys.  So neither
  * dialect reaches an operation of the other (item 99).
  *

@@ -162,7 +162,7 @@ shares_header(const struct wire_row *row)
 }
 
 /* Tells whether what came under the row's header is a descriptor of that row.  Of two rows with one header
- * the first value decides; a value that could be taken for metadata does not hide a descriptor behind it. */
+ * the first value decides; a value that could be taken for metadata does not hide a descriptor after it. */
 static bool
 is_descriptor(const struct dialect_in *in, const struct wire_row *row)
 {

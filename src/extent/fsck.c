@@ -67,8 +67,8 @@ check_manifest(struct fsck *f, const struct rec *r)
 	return 0;
 }
 
-/* Returns true if the table gives the key of a record to another disk, so that the record is needed by none: what a move left
- * behind, or a table that was lost. *ret_second: it is a second copy. */
+/* Returns true if the table gives the key of a record to another disk, so that the record is needed by none: a move
+ * or the loss of a table has left it. *ret_second: it is a second copy. */
 static bool
 is_stray(const struct fsck *f, const struct slot_name *n, bool *ret_second)
 {

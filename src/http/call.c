@@ -156,7 +156,7 @@ on_call(void *cls, struct MHD_Connection *mc, const char *url, const char *metho
 	case STAGE_BODY:
 		return *data_len ? body(c, data, data_len) : last(c);
 	case STAGE_ANSWER:
-		/* Part of a body behind an answer: thrown away. */
+		/* Part of a body after an answer: thrown away. */
 		*data_len = 0;
 		return MHD_YES;
 	}

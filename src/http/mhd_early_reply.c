@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers past the library.  libmicrohttpd takes an answer with the head of a request or behind its body
+ * Answers past the library.  libmicrohttpd takes an answer with the head of a request or after its body
  * (0.9.75 and all that came since), so one that is known in between waits for the rest of the body.  It does
  * here while the body flows: the connection may then go on.  When nothing of the body has come for a while, or
  * the rest takes longer than limits.s3_progress, or the answer is not to wait (others do), it is written to
@@ -8,7 +8,7 @@
  * whose connection is closed in any case.
  *
  * The request is over with that, and what it holds goes back at once.  The library closes the connection by
- * its own time-out, at most a second after the last of the body; the socket then lingers as behind every
+ * its own time-out, at most a second after the last of the body; the socket then lingers as after every
  * answer that came before the end of a body (mhd_linger.c).
  */
 #include "http/http_int.h"

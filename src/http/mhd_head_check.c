@@ -91,7 +91,7 @@ is_folded(const struct field *f)
 }
 
 /*
- * Up to 0.9.76 a NUL ends a target or a value, and what is behind it on the line is nobody's: another server
+ * Up to 0.9.76 a NUL ends a target or a value, and the text after it on the line is nobody's: another server
  * may read another object's name there.  The head lies as it was received, so a line that ends where its text
  * does ends in one byte (LF) or two.
  */
@@ -144,7 +144,7 @@ gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t nam
 	if (g->value_end && c->l->h->folds_wrong && !is_gap(g->value_end, name, 1, 2))
 		g->unclean = true;
 	g->value_end = f->value + f->value_len;
-	/* Blanks behind a value are not part of it. */
+	/* Blanks after a value are not part of it. */
 	while (f->value_len && (f->value[f->value_len - 1] == ' ' || f->value[f->value_len - 1] == '\t'))
 		((char *)(uintptr_t)f->value)[--f->value_len] = 0;
 	c->head->header_bytes += name_len + value_len + 4;
@@ -169,8 +169,8 @@ head_check(struct hconn *c, const char *method, const char *version)
 	c->has_body = g.codings || g.length_given;
 	/*
 	 * The library ends a chunk's line at a bare LF, where others go on reading: to a proxy that sends
-	 * such a body on as it came, a request may be in it that is one to us alone.  So what stands behind a
-	 * body in chunks is never read.
+	 * such a body on as it came, a request may be in it that is one to us alone.  So the bytes after a
+	 * body in chunks are never read.
 	 */
 	c->must_close = g.lengths > 1 || g.codings;
 	if (g.too_many || c->head->header_bytes > HTTP_HEADER_MAX ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answers that libmicrohttpd would make by itself: to a head that is malformed or too large, and to a body in
- * chunks that are not.  They are pages of HTML, and behind a Content-Length that is no number 0.9.75 sends one
+ * chunks that are not.  They are pages of HTML, and after a Content-Length that is no number 0.9.75 sends one
  * of them twice.  There is no option for them; but the library queues them by MHD_queue_response(), a symbol
  * that it looks up like any other, so it finds the one below: the client gets one answer in the form of the
  * listener's dialect and the end of the connection, and the library's page fails at the socket.  (If nothing

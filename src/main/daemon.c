@@ -455,7 +455,7 @@ daemon_run(const struct conf *conf, const struct conf_source *source, const char
 		log_warn("no thread for the log: who reads it too slowly holds requests up: %s",
 			 strerror(-rc));
 	notify_start();
-	/* The first process of a container inherits what others there leave behind, and has no children of its own:
+	/* The first process of a container inherits the orphans of others there, and has no children of its own:
 	 * the kernel then buries them. */
 	if (getpid() == 1)
 		signal(SIGCHLD, SIG_IGN);

@@ -274,7 +274,7 @@ add_line(void *cookie, const char *text)
 	putc('}', l->out);
 }
 
-/* The request's line, and its steps behind it. */
+/* The request's line, and its steps after it. */
 static void
 add_step(void *cookie, const char *text)
 {

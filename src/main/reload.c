@@ -100,7 +100,7 @@ struct reload {
 	struct auth_keys *keys;
 	char token[ADMIN_TOKEN_MAX + 2];
 	/* JSON lists */
-	FILE *changed, *kept, *said; /* said: lines for the log, behind + or - */
+	FILE *changed, *kept, *said; /* said: lines for the log, after + or - */
 	int changed_nr, kept_nr;
 	char *changed_text, *kept_text, *said_text;
 	size_t changed_len, kept_len, said_len;

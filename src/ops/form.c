@@ -27,7 +27,7 @@ struct form_job {
 	/* What the parser gave and there was no room for: bytes of its own, ... */
 	const char *held;
 	size_t held_len;
-	/* ... or of the body, which will come once more, and behind them some that it has seen. */
+	/* ... or of the body, which will come once more, and after them some that it has seen. */
 	size_t again, skip;
 };
 

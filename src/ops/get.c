@@ -7,7 +7,7 @@
  *                  \-> over_http -> ticketed -> first bytes -> reply (stream)
  *      any of them -> req_fail() -> drain -> reply
  *
- * An arrow goes over a wait where the name behind it says so: opened, leased, pushed, ticketed.
+ * An arrow goes over a wait where the name after it says so: opened, leased, pushed, ticketed.
  */
 #include "ops/ops_int.h"
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What was found and nobody sees yet: it stands behind what they see. */
+/* Devices and rails that were found and that nobody sees yet: in rd they are after the visible ones. */
 struct found {
 	struct rdma *rd;
 	int dev_nr, rail_nr;        /* with the new ones */
@@ -64,7 +64,7 @@ rail_add(struct found *f, struct rdma_device *dev, int port)
 	r = c ? ibv_query_port(c->ctx, (uint8_t)port, &attr) : ENODEV;
 	if (c)
 		context_put(c);
-	/* A port without a GID table is a representor, behind which is somebody else's. */
+	/* A port without a GID table is a representor of somebody else's port. */
 	if (r || attr.gid_tbl_len == 0)
 		return NULL;
 	rail = calloc(1, sizeof *rail);

@@ -49,7 +49,7 @@ selector_parse(const char *text, struct selector *ret_sel)
 
 /*
  * An address that is in no GID table is one of IPoIB on native InfiniBand: only the kernel's connection
- * manager knows which port is behind it.  Where there is none (no /dev/infiniband/rdma_cm) that is -ENOENT or
+ * manager knows which port has it.  Where there is none (no /dev/infiniband/rdma_cm) that is -ENOENT or
  * -ENODEV, and no reason to fail.
  */
 int

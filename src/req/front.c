@@ -165,7 +165,7 @@ front(struct req *rq)
 
 	rq->in.parts = (struct target_source){ req_target_part, rq };
 	f = dialect_parse(&rq->in, &rq->target, &why);
-	/* Also for a request that fails: what comes behind its headers has to be read or cut off. */
+	/* Also for a request that fails: what comes after its headers has to be read or cut off. */
 	rq->wants_body =
 		rq->target.chunked || (rq->target.have_content_length && rq->target.content_length > 0);
 	if (is_about_framing(f) || !cors_concerns(rq))

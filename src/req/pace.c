@@ -515,7 +515,7 @@ waits_since(const struct req *rq, const struct xfer_pool *xp)
 }
 
 /*
- * What lies behind a part of the store that does not answer must not have all tickets: for each that wait, the one that
+ * Requests that wait for a part of the store that does not answer must not have all tickets: for each that wait, the one that
  * has waited longest for the store, and longer than STORE_NS, is ended.
  */
 static void

@@ -358,7 +358,7 @@ req_end(struct req *rq, bool sent)
 	if (rq->trace_left)
 		trace_line(rq, sent ? "sent" : "not sent");
 	rq->ended = true;
-	/* Its strings go now; the step behind a commit that was over just then still runs. */
+	/* Its strings go now; the step after a commit that was over just then still runs. */
 	rq->in.fields = NULL;
 	rq->in.field_nr = 0;
 	rq->in.method = "";

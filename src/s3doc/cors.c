@@ -2,7 +2,7 @@
 /*
  * CORS rules, see cors.h.
  *
- * Packed: a byte for the form, then rules one behind the other: methods as bits, whether and what max-age,
+ * Packed: a byte for the form, then rules one after the other: methods as bits, whether and what max-age,
  * the id, then origins, allowed headers and exposed headers, each as a count and that many strings.
  */
 #include "s3doc/cors.h"
@@ -174,7 +174,7 @@ struct rule {
 	bool have_age;
 	uint32_t age;
 	struct span id;
-	struct unpacker list[L_NR]; /* stands behind the count */
+	struct unpacker list[L_NR]; /* stands after the count */
 	unsigned nr[L_NR];
 };
 

@@ -6,7 +6,7 @@
 #include "dialect/rules.h"
 #include "s3doc/tags_xml.h"
 
-enum { S_BODY, S_AFTER, S_HEAD, S_END }; /* S_AFTER: behind a boundary */
+enum { S_BODY, S_AFTER, S_HEAD, S_END }; /* S_AFTER: after a boundary */
 enum { M_PREAMBLE, M_FIELD, M_FILE, M_SKIP };
 
 static enum fault
@@ -165,7 +165,7 @@ begin_field(struct form *f, struct span name, const char **ret_why)
 		    memcmp(f->bytes + f->field[i].name, f->bytes + fd->name, name.len) == 0)
 			return broken(ret_why, "A field of the form came more than once.");
 	}
-	r = add_bytes(f, "", 1, ret_why); /* NUL behind the name */
+	r = add_bytes(f, "", 1, ret_why); /* NUL after the name */
 	fd->value = (uint32_t)f->used;
 	fd->value_len = 0;
 	f->mode = M_FIELD;
@@ -190,7 +190,7 @@ find_variable(struct span s)
 
 /*
  * The name of the file in place of ${filename}, in each field's value and before anybody looks at it: what
- * the policy speaks of is what the field then says.  A value that has it is written again behind all others;
+ * the policy speaks of is what the field then says.  A value that has it is written again after all others;
  * the policy itself is what was signed.
  */
 static enum fault
@@ -219,7 +219,7 @@ put_filename(struct form *f, const char **ret_why)
 			return FAULT_POST_TOO_LARGE;
 		fd->value = (uint32_t)from;
 		fd->value_len = (uint32_t)(f->used - from);
-		f->used++; /* the NUL behind the value */
+		f->used++; /* the NUL after the value */
 	}
 	return FAULT_NONE;
 }
@@ -306,7 +306,7 @@ head_bytes(struct form *f, const char *data, size_t len, size_t *ret_used, const
 	return FAULT_NONE;
 }
 
-/* One byte behind a boundary: "--", or blanks and a line's end. */
+/* One byte after a boundary: "--", or blanks and a line's end. */
 static enum fault
 after_byte(struct form *f, char c, const char **ret_why)
 {
@@ -332,7 +332,7 @@ end_part(struct form *f)
 
 		check(f->field_nr <= FORM_FIELDS_MAX && fd->value <= f->used && f->used < sizeof f->bytes);
 		fd->value_len = (uint32_t)(f->used - fd->value);
-		f->used++; /* the NUL behind the value */
+		f->used++; /* the NUL after the value */
 	}
 	f->state = S_AFTER;
 	f->tail = 0;

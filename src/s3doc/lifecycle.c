@@ -3,7 +3,7 @@
  * Lifecycle rules, see lifecycle.h: their packed form, how they are written as XML, what they say of an
  * object.
  *
- * Packed: a byte for the form, then rules one behind the other, each a fixed head (struct lifecycle_head) and
+ * Packed: a byte for the form, then rules one after the other, each a fixed head (struct lifecycle_head) and
  * the strings id, prefix, tags.
  */
 #include "s3doc/lifecycle_int.h"

@@ -99,7 +99,7 @@ compare(const char *a, size_t a_len, const char *b, size_t b_len)
 	return r ? r : (a_len > b_len) - (a_len < b_len);
 }
 
-/* Keeps the smallest of those behind the last. */
+/* Keeps the smallest of those after the last. */
 static void
 on_tag_next(void *cookie, const char *key, size_t key_len, const char *value, size_t value_len)
 {

@@ -284,7 +284,7 @@ xml_delete_parse(const char *body, size_t len, struct xml_delete *ret, const cha
 	enum fault f;
 
 	*ret = (struct xml_delete){ 0 };
-	/* One more for what delete_end() may look at behind the last. */
+	/* One more for what delete_end() may look at after the last. */
 	ret->keys = calloc(XML_DELETE_MAX + 1, sizeof *ret->keys);
 	ret->text = malloc(d.cap);
 	if (!ret->keys || !ret->text)

@@ -284,7 +284,7 @@ check_token(struct gantry_channel *c, const char *text, uint64_t remote, uint64_
 	return 0;
 }
 
-/* Puts one on the wire, or behind those that wait. */
+/* Puts one on the wire, or in line after those that wait. */
 static int
 submit(struct op *op)
 {

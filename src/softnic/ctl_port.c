@@ -77,7 +77,7 @@ ctl_port_word(int dev, int argc, char **argv)
 	return 0;
 }
 
-/* Behind the last row that was ever used: as where another address has taken the place meanwhile. */
+/* Adds rows after the last one that was ever used: as where another address has taken the place meanwhile. */
 static int
 add_gid(struct fab_port *p, const uint8_t raw[16], uint32_t prefix)
 {

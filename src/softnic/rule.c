@@ -40,7 +40,7 @@ sn_rule_read(int i, uint32_t *ret_id, struct fab_match *ret_match, struct fab_ac
 	*ret_act = r->act;
 	*ret_id = id;
 
-	return atomic_fetch_add(&r->id, 0) == id; /* a read-modify-write stays behind the copies */
+	return atomic_fetch_add(&r->id, 0) == id; /* a read-modify-write stays after the copies */
 }
 
 bool

@@ -22,7 +22,7 @@ struct sn_self sn_self = { .fd = -1 };
 static _Atomic uint64_t exec_taken;
 static _Atomic uint32_t exec_seq[FAB_HZ];
 
-/* What we know of the process behind a slot.  ok_ns and serial are read without the lock. */
+/* The process of a slot, as far as we know it.  ok_ns and serial are read without the lock. */
 struct peer {
 	_Atomic uint64_t serial;
 	_Atomic uint64_t ok_ns;

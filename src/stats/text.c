@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The Prometheus text (exposition format 0.0.4): each metric's samples are gathered in a text of their own,
- * so that collectors may go rail by rail or disk by disk, and put behind one another with HELP and TYPE at
+ * so that collectors may go rail by rail or disk by disk, and put one after the other with HELP and TYPE at
  * the end.
  */
 #include "stats/stats_int.h"

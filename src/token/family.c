@@ -46,7 +46,7 @@ is_ofi(struct span s)
 	return p == end || *p == ':';
 }
 
-/* From min to max digits at *p, then the character `sep`; moves *p behind it. */
+/* From min to max digits at *p, then the character `sep`; moves *p beyond it. */
 static bool
 skip_number(const char **p, const char *end, int max, char sep)
 {

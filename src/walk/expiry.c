@@ -2,7 +2,7 @@
 /*
  * When a rule will delete an object.  Each core keeps the rules of the buckets that it met last, and looks
  * them up anew after a second: the usual request pays a comparison of names, and no request waits for
- * anything. What the header says may so be a second behind the rules.  While a store that is far away is
+ * anything. So the header may lag the rules by a second.  While a store that is far away is
  * asked, the rules of before are believed, and those of a bucket not met before are none.
  */
 #include "walk/expiry.h"

@@ -221,7 +221,7 @@ on_objects(struct store_op *op)
 	walk_done(&container_of(op, struct scrub, ls.op)->walk);
 }
 
-/* The object behind the one that was read, of this page or the next. */
+/* The object after the one that was read, of this page or the next. */
 static void
 step_next(struct walk *w)
 {
@@ -303,7 +303,7 @@ key_of(const struct scrub *s)
 				   .key_len = s->key->len };
 }
 
-/* The part behind the one that was read, of this page or the next. */
+/* The part after the one that was read, of this page or the next. */
 static void
 step_part(struct walk *w)
 {

@@ -171,7 +171,7 @@ on_buckets(struct store_op *op)
 	walk_done(container_of(op, struct walk, buckets.op));
 }
 
-/* The bucket behind the one that was walked, or the first. */
+/* The bucket after the one that was walked, or the first. */
 static void
 step_bucket(struct walk *w)
 {

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Its bytes to the front, behind what was carried over. */
+/* Moves its bytes to the front, after the bytes that were carried over. */
 static void
 settle(struct xfer *x, struct piece *p)
 {

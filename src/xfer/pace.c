@@ -11,7 +11,7 @@
  * - Where a client with less than its even share waits longer than PATIENCE_NS, the client that has most
  *   gives back, also of what moves; again the slowest first.
  *
- * Among those that wait, one whose body has hardly begun to arrive comes behind those that have something to
+ * Among those that wait, one whose body has hardly begun to arrive comes after those that have something to
  * put into a buffer.  It stays with the kernel until then.
  *
  * Where writes have their share, a write that waits gains only by the end of another write: reads are left alone for

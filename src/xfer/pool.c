@@ -311,7 +311,7 @@ begin_waiting(struct xfer *x)
 	line_up(x);
 }
 
-/* Behind the others of a lane that is full. */
+/* Holds a transfer back, after the others of a lane that is full. */
 static void
 hold_back(struct xfer *x, struct xfer_lane *lane)
 {

@@ -260,7 +260,7 @@ piece_read(struct piece *p, void (*done)(struct store_op *))
 	uint64_t pos = x->base + x->next;
 	uint32_t len;
 
-	/* Granules whole, because the store checks CRCs per granule: the transfer's first byte may lie behind
+	/* Granules whole, because the store checks CRCs per granule: the transfer's first byte may lie after
 	 * the buffer's. */
 	len = store_read_plan(x->obj, pos, x->len - x->next, read_room(p), &p->skew);
 	p->len = len - p->skew;

@@ -28,7 +28,7 @@ enum bits_op { BITS_SET, BITS_CLEAR, BITS_ALL_SET, BITS_ALL_CLEAR };
 bool bits_range(uint64_t *bits, uint32_t from, uint32_t nr, enum bits_op op);
 
 /* Examines up to max_ranges free ranges in [*at, s->units), until one has at least `want` units. Returns the
- * length of the longest of them, which begins at *ret_from; 0: there is none. Moves *at behind the last range
+ * length of the longest of them, which begins at *ret_from; 0: there is none. Moves *at beyond the last range
  * that was examined. */
 uint32_t bits_find(const struct segment *s, uint32_t *at, uint32_t max_ranges, uint32_t want,
 		   uint32_t *ret_from);

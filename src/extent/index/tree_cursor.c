@@ -25,7 +25,7 @@ tree_cursor_once(struct tree_cursor *c, int pin)
 	c->mark = c->tree->pin[pin].mark;
 }
 
-/* The writer may free n behind this. */
+/* The writer may free n after this. */
 static void
 leave(const struct tree_cursor *c, const struct tree_node *n)
 {
@@ -62,7 +62,7 @@ down_left(struct tree_cursor *c)
 	}
 }
 
-/* The path is at an entry, or just behind the leaf's last one. */
+/* The path is at an entry, or just after the leaf's last one. */
 static bool
 settle(struct tree_cursor *c)
 {
@@ -122,7 +122,7 @@ tree_skip(struct tree_cursor *c, size_t prefix_len)
 		return false;
 	check(prefix_len <= c->key_len);
 	memcpy(bound, c->key, prefix_len);
-	/* The least string behind all that begin so: the last byte one more; without the ones that have no
+	/* The least string after all that begin so: the last byte one more; without the ones that have no
 	 * more. */
 	while (prefix_len && (unsigned char)bound[prefix_len - 1] == 0xff)
 		prefix_len--;

@@ -129,7 +129,7 @@ limbo_seal(struct tree *t)
 	t->open = NULL;
 }
 
-/* What the pin's cursor has left behind since it died need not wait for the pin's end.  In turns, so many for
+/* A node that the pin's cursor has left since it died need not wait for the pin's end.  In turns, so many for
  * each that comes: the list is looked through while it grows by a part of itself. */
 static void
 look_again(struct tree *t, struct tree_pin *p)

@@ -70,7 +70,7 @@ leaf_bytes(unsigned nr, size_t used, size_t prefix_len, size_t longest)
 	       nr * (2 + node_entry_bytes(longest - prefix_len) - (longest - prefix_len));
 }
 
-/* The shortest string behind the last leaf's keys and not behind the first one gathered. */
+/* The shortest string after the last leaf's keys and not after the first one gathered. */
 static void
 separator(const struct tree_load *l, struct node_split *split)
 {

@@ -12,7 +12,7 @@
 
 /* ---- search ---- */
 
-/* Where key lies to the node's prefix: < 0 before all that begin so, > 0 behind, 0 among them. */
+/* Where key lies to the node's prefix: < 0 before all that begin so, > 0 after, 0 among them. */
 static int
 compare_prefix(const struct tree_node *n, const char *key, size_t key_len)
 {
@@ -182,7 +182,7 @@ view_common(const struct node_view *a, const struct node_view *b)
 	return i;
 }
 
-/* Views of n's entries, all behind the first base_len bytes of its prefix; returns how many. */
+/* Views of n's entries, all after the first base_len bytes of its prefix; returns how many. */
 static unsigned
 view_node(const struct tree_node *n, size_t base_len, struct node_view *v)
 {
@@ -283,7 +283,7 @@ middle(const struct node_view *v, unsigned nr)
 	for (unsigned i = 0; i < nr; i++) {
 		size_t e = 2 + node_entry_bytes(view_len(&v[i]));
 
-		/* Its middle lies behind the middle of all: it is the first on the right. */
+		/* Its middle lies beyond the middle of all: it is the first on the right. */
 		if (2 * left + e > total)
 			return i < 1 ? 1 : i;
 		left += e;
@@ -330,7 +330,7 @@ rebuild(struct tree *t, struct tree_node *n, unsigned pos, const char *key, size
 		limbo_node(t, n);
 		return left;
 	}
-	/* Where the new key lies before or behind all that share the prefix, it goes apart, so that they keep it: one short key
+	/* Where the new key lies before or after all that share the prefix, it goes apart, so that they keep it: one short key
 	 * among a hundred long and similar ones must not make a node of a hundred long ones.  Where keys come in order, what
 	 * lies before is complete and stays full. */
 	if (base_len < n->prefix_len || sequential)

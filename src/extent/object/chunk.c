@@ -98,7 +98,7 @@ writer_reserve(struct chunk_writer *w, uint64_t upto_bytes, uint64_t expect_byte
 	return 0;
 }
 
-/* Gives back what is behind the first `units`. */
+/* Gives back all units after the first `units`. */
 static void
 trim(struct chunk_writer *w, uint64_t units)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The second copy of a PUT: an engine whose own the key is not gets the same pieces as the first one, and commits behind it
+ * The second copy of a PUT: an engine whose own the key is not gets the same pieces as the first one, and commits after it
  * what that has made of them (struct store_member_ops).  On the thread that has both ports.
  *
  * It is an ordinary PUT (put.c) which is not judged by quotas, and whose record has its version, times, ETag, attributes and

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listing, a page at a time.  It lets go of the index every LIST_SLICE keys, posts itself and goes on behind
+ * Listing, a page at a time.  It lets go of the index every LIST_SLICE keys, posts itself and goes on after
  * the last name, so that neither the loop nor the reclaiming of nodes waits for a long page.  Names that have
- * the delimiter behind the prefix are one entry, and the search goes on behind all that begin so.  On the
+ * the delimiter after the prefix are one entry, and the search goes on after all that begin so.  On the
  * port's thread.
  */
 #include "extent/object/object.h"
@@ -23,9 +23,9 @@ struct list_int {
 	uint32_t given;
 	uint16_t fixed_len; /* of key: type byte, bucket, 0 */
 	uint16_t want_len;  /* fixed part and prefix: what every key begins with */
-	uint16_t tail_len;  /* of key: behind the name */
+	uint16_t tail_len;  /* of key: after the name */
 	uint16_t at_len;    /* where to go on */
-	bool after;         /* strictly behind it */
+	bool after;         /* strictly after it */
 	bool is_full;       /* only whether there is more is still asked */
 	uint8_t type;
 	uint8_t at[KEY_BYTES_MAX];
@@ -91,7 +91,7 @@ is_shown(const struct store_list *ls, const struct list_int *li, const struct tr
 	return !n.at || slots_has(ls->slots, name_place(&n));
 }
 
-/* From the least string behind all that begin with the first len bytes of at. */
+/* Goes on from the least string after all that begin with the first len bytes of at. */
 static void
 go_behind(struct list_int *li, size_t len)
 {
@@ -178,7 +178,7 @@ on_turn(struct msg *m)
 	ls->op.done(&ls->op);
 }
 
-/* Does the page begin behind `after`, and not with the prefix? */
+/* Does the page begin after the name `after`, and not with the prefix? */
 static bool
 is_behind(const struct store_list *ls)
 {
@@ -217,7 +217,7 @@ first_key(const struct store_list *ls, struct list_int *li)
 	if (begins && common_len(ls, ls->after, len) == len) {
 		go_behind(li, li->at_len);
 	} else if (behind && key_is_upload(li->type)) {
-		/* Behind this one; or behind all of the key, where no other key's can be. */
+		/* After this one; or after all of the key, where no other key's can be. */
 		li->at[li->at_len++] = ls->after_id ? 0 : 1;
 		if (ls->after_id) {
 			memcpy(li->at + li->at_len, ls->after_id, CHUNK_ID_BYTES);

@@ -14,7 +14,7 @@
 struct parts_int {
 	struct extent_port *port;
 	struct vol *vol;
-	uint32_t given, at; /* at: behind this number */
+	uint32_t given, at; /* at: after this number */
 	uint8_t id[CHUNK_ID_BYTES];
 };
 _Static_assert(sizeof(struct parts_int) <= STORE_PRIV_PARTS, "STORE_PRIV_PARTS is too small");

@@ -218,7 +218,7 @@ take_in(struct put_int *pi, struct write_int *wi, struct buf *buf, uint32_t len,
 		done += io->len;
 		io->len = (uint32_t)align_up(io->len, FMT_ALIGN);
 		memset(buf->mem + done, 0, (size_t)(io->mem + io->len - (buf->mem + done)));
-		/* Behind the last byte of the buffer there is room for the CRC block, and one write does for
+		/* After the last byte of the buffer there is room for the CRC block, and one write does for
 		 * both. */
 		if (done == len && (last || pi->cw->size_bytes == FMT_CHUNK_BYTES))
 			io->len += writer_crc_block(pi->cw, io->mem + io->len);

@@ -299,7 +299,7 @@ read_crc_block_done(struct read_int *ri, int error)
 	segment_done(ri);
 }
 
-/* The pages go into the buffer, which has room for two more behind it.  A packed object is of one granule, so that all
+/* The pages go into the buffer, which has room for two more after its end.  A packed object is of one granule, so that all
  * of it is read. */
 static void
 read_packed(struct read_int *ri)

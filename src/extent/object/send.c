@@ -99,7 +99,7 @@ begin_object(struct send *sd)
 	else if (!there || !send_same_bytes(r, there))
 		send_object(sd, r, there, false);
 	else if (sd->s->only_object)
-		/* A change by a client, one of many: the bytes behind the record are unchanged. */
+		/* A change by a client, one of many: the bytes to which the record refers are unchanged. */
 		send_object(sd, r, there, true);
 	else
 		look_whole(sd);

@@ -68,7 +68,7 @@ look(struct along *a, bool there)
 							: (struct slot_name){ 0 };
 }
 
-/* Behind the name where the last call ended. */
+/* Begins after the name where the last call ended. */
 static void
 begin(struct along *a, const struct tree *t, const struct store_walk *w, uint8_t type)
 {
@@ -78,7 +78,7 @@ begin(struct along *a, const struct tree *t, const struct store_walk *w, uint8_t
 	a->type = from[0] = type;
 	memcpy(from + 1, w->at, w->at_len);
 	len += w->at_len;
-	/* Behind all uploads of a name there is no zero. */
+	/* The position after all uploads of a name has no zero. */
 	if (w->at_len && key_is_upload(type))
 		from[len++] = 1;
 	tree_cursor_init(&a->c, t, tree_root(t));
@@ -146,7 +146,7 @@ parts_differ(const struct tree *t, const struct tree *other, const uint8_t *id)
 static bool
 uploads_differ(const struct tree *t, const struct tree *other, const struct along *up)
 {
-	size_t name_len = up->n.len + 2; /* with the type, and the 0 behind it */
+	size_t name_len = up->n.len + 2; /* with the type, and the 0 after the name */
 	struct tree_cursor c = up->c;
 
 	for (bool here = true;

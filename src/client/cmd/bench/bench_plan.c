@@ -34,7 +34,7 @@ take_part(const char **text, char sep, char *out, size_t cap)
 	return true;
 }
 
-/* A plain number up to max; what stands behind it is left in *text. */
+/* A plain number up to max; the text after it is left in *text. */
 static bool
 take_number(const char **text, uint64_t max, uint64_t *ret)
 {

@@ -15,7 +15,7 @@
 
 #define PROBE_MS 2000L
 
-/* The message gets new words; what was there stands behind them in parentheses, as far as there is room. */
+/* The message gets new words; the old ones follow in parentheses, as far as there is room. */
 static void __attribute__((format(printf, 2, 3))) reword(struct outcome *o, const char *fmt, ...)
 {
 	char was[sizeof o->res.message];

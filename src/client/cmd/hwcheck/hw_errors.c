@@ -96,7 +96,7 @@ state_of(struct ibv_qp *qp)
 	return names[a.qp_state];
 }
 
-/* Posts the wrong request and a good one behind it, and looks at what became of both. */
+/* Posts the wrong request and a good one after it, and looks at what became of both. */
 static void
 post_wrong(struct hw_run *r, struct hw_row *row, enum wrong wrong, bool read, struct hw_token *good,
 	   struct hw_dci *i, const struct hw_dci_opt *opt, struct ibv_mr *mr)
