@@ -26,8 +26,8 @@
 /* Scrapers and people are few, the operator's commands fewer. */
 #define TCP_MAX 64
 #define UNIX_MAX 16
-/* They wait in line in the kernel behind whoever floods the port: one that finds the line full tries again
- * after a second. */
+/* Connections wait in line in the kernel, after those of a client that floods the port: one that finds the
+ * line full tries again after a second. */
 #define BACKLOG 4096
 #define LOOK_MS 1000 /* between two looks at the reasons of health */
 

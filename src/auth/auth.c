@@ -239,7 +239,7 @@ auth_check_form(const struct auth_env *env, const struct auth_form *form, uint64
 	enum fault f;
 
 	*ret_why = "";
-	/* Whoever signed the request itself: the form's own signature counts. */
+	/* The form's own signature counts, no matter which identity signed the request itself. */
 	identity_put(out);
 	identity_init(out);
 	if (form->access_key && !form->algorithm && !form->credential)

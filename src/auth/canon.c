@@ -3,7 +3,7 @@
  * The canonical request: what a signature covers, made of the decoded target and the fields and hashed on the
  * way.  Called by auth.c; pure.
  *
- * S3 signs for the meaning of a target and not for its spelling: path, names and values are encoded anew, in
+ * S3 signs for the meaning of a target and not for its spelling: path, names and values are encoded again, in
  * the one way there is, in the order of the encoded names.  Encoding is one-to-one, and what it gives has no
  * line end, '?', '&' or '='; so the text determines the decoded path and the set of parameters, and from
  * these and the fields follows all that the daemon does.  Two targets with one canonical request are one

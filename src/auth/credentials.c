@@ -277,7 +277,7 @@ take_grant(struct reader *rd, const yaml_node_t *n, const char *path, struct aut
 	}
 	if (!bucket)
 		fail(rd, n, path, "bucket is missing");
-	/* Whoever wants a bound for a part of a bucket would be told something else by it. */
+	/* To an operator who wants a bound for a part of a bucket, this bound would mean something else. */
 	if (g->prefix_len && (g->max_objects != AUTH_UNBOUNDED || g->max_bytes != AUTH_UNBOUNDED ||
 			      g->max_uploads != AUTH_UNBOUNDED || g->max_buckets != AUTH_UNBOUNDED))
 		fail(rd, n, path,

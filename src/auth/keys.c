@@ -229,8 +229,8 @@ tag_of(const char *date, struct span region)
 }
 
 /*
- * A word of the key that a writer has put there meanwhile was stored after the count became odd, so whoever
- * read it sees another count: acquire on the words is what makes that so.
+ * A word of the key that a writer has put there meanwhile was stored after the count became odd, so a
+ * reader of it sees another count: acquire on the words is what makes that so.
  */
 static bool
 cache_read(struct signing_cache *c, uint64_t tag, uint8_t out[32])

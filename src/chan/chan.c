@@ -188,7 +188,7 @@ rail_init(struct chan *ch, struct chan_rail *cr, int nr, const struct rdma_ep_op
 	cr->ep_nr = share + spares;
 	r = late ? -ENODEV : rdma_cq_new(cr->ops, cr->rail, rail_cq_depth(cr), ch->core, &cr->cq);
 	cr->ep_nr = 0;
-	/* A device that died since it was opened (registering buffers takes its time) is opened anew, and
+	/* A device that died since it was opened (registering buffers takes its time) is reopened, and
 	 * that is when its queue is made. */
 	if (r < 0 && r != -ENODEV && rdma_rail_state(cr->rail) != RAIL_LOST) {
 		log_error("rail %d: no completion queue for %d channels: %s", nr, share + spares,

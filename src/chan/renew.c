@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rail whose device is opened anew: the completion queue and the endpoints of the old context are given
+ * A rail whose device is reopened: the completion queue and the endpoints of the old context are given
  * back, and those of the new one made.  The machine is drawn in chan_int.h, the order of the whole in
  * rdma/ep.h.  On the core; making and freeing a queue may block and runs on the rail's recovery helper.
  *
@@ -134,7 +134,7 @@ rail_end_step(struct chan_rail *cr)
 	cq_job_start(cr, CQ_FREEING);
 }
 
-/* ---- making anew ---- */
+/* ---- making again ---- */
 
 static void
 on_again(struct timer *t)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the devices tell of their ports.  A port that is down gets no tokens until it is up again; one whose addresses
- * changed has them read anew.  One thread a context sleeps on all devices; signals are the program's.
+ * Events of the ports of the devices.  A port that is down gets no tokens until it is up again; one whose
+ * addresses changed has them read again.  One thread a context sleeps on all devices; signals are the
+ * program's.
  */
 #include "client/client_int.h"
 

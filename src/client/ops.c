@@ -97,8 +97,8 @@ call_back(const struct operation *o, const struct token_slot *s, size_t size, of
 				      : o->ops.put(&o->handle, at, size, obj_offset, &info);
 }
 
-/* Ends the token of a piece of the stage: whoever has it may be at it still when the callback failed.  0, or -errno: it may
- * still be written to. */
+/* Ends the token of a piece of the stage: a holder of the token may still access the piece when the callback
+ * failed.  0, or -errno: it may still be written to. */
 static int
 end_staged_token(struct gantry *g, struct region *r, struct token_slot *s, ssize_t n)
 {

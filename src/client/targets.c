@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * DC targets between calls.  Making one takes the driver some 100 us, so calls hand them on; but a token is as
- * good as the target that it names, and whoever saw one on its way could use it for as long.  So each is
- * destroyed when it has lived for g->target_life_ns, used or not: by the call that ends then, or else by a
+ * good as the target that it names, and any host that saw one on its way could use it for as long.  So each
+ * is destroyed when it has lived for g->target_life_ns, used or not: by the call that ends then, or else by a
  * thread that has nothing else to do, and that is there once a target waits.  See the locks in client_int.h.
  */
 #include "client/client_int.h"

@@ -370,7 +370,8 @@ put_http(struct call *c)
 		e = call_run_plain(c, &x);
 	if (e == 0 && judge_plain(&c->r) != VERDICT_BODY)
 		e = status_errno(&c->r);
-	/* Whoever stores an object says so by its ETag; a page that asks for a password says 200, too. */
+	/* A server that stores an object says so by its ETag; a page that asks for a password says 200,
+	 * too. */
 	if (e == 0 && c->g->dialect == GANTRY_S3 && !*c->r.etag) {
 		snprintf(c->res->message, sizeof c->res->message,
 			 "the server answered %d without an ETag, and not as S3 does: nothing says that it "

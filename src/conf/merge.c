@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * conf_merge(): what a reload makes of a configuration that was loaded anew.  Values of keys that need a
+ * conf_merge(): what a reload makes of a configuration that was loaded again.  Values of keys that need a
  * restart are taken over from the running one, by printing them and reading them back, so that each type
  * needs no copying of its own.  Called by main/ on whatever thread reloads.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers, sizes and times as text, and back.  Pure; called by whoever reads or prints a value. */
+/* Numbers, sizes and times as text, and back.  Pure; called by all code that reads or prints a value. */
 #include "conf/conf_int.h"
 
 #include "base/clock.h"

@@ -175,7 +175,7 @@ param_of(struct span key)
 		return P_MISSING;
 	if (key_passes(key))
 		return P_ANY;
-	/* "x-...": for the access log of whoever sends it, and ignored, as on S3; x-id names the operation
+	/* "x-...": for the access log of its sender, and ignored, as on S3; x-id names the operation
 	 * that an SDK believes it calls. */
 	return span_begins(key, "x-") ? P_ANY : P_STRANGER;
 }
@@ -219,7 +219,7 @@ name(struct span value, char out[DIALECT_KEY_MAX + 1], uint16_t *ret_len, const 
 }
 
 /* A page may end at a key of a scality listener, which is any bytes.  The token goes out in the alphabet of
- * URLs and without padding; whoever has made it the other one, or padded it, means the same. */
+ * URLs and without padding; a client that has made it the other one, or padded it, means the same. */
 static enum fault
 page_cursor(struct span value, struct target *t, const char **ret_why)
 {

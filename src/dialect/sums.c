@@ -93,7 +93,7 @@ parse_value(const struct dialect_in *in, struct target *t, enum checksum_kind k,
 }
 
 /*
- * SDKs that sign a URL before there is a body put the checksum of nothing into it; whoever uses the URL can
+ * SDKs that sign a URL before there is a body put the checksum of nothing into it; the user of the URL can
  * do nothing about that, so it is dropped, as with a window.
  */
 enum fault

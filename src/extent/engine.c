@@ -290,7 +290,7 @@ extent_unit_info(const struct store *store, int unit, struct store_unit_info *re
 	add_objects(vol, &info);
 	store_unit_add(&info, "index_bytes", used, false);
 	store_unit_add(&info, "index_max_bytes", tree_max_bytes(vol->tree), false);
-	/* Made anew, leaves are of all sizes. */
+	/* The leaves of a tree that is made again are of all sizes. */
 	store_unit_add(&info, "index_start_bytes", used + used / 16, false);
 	/* What shares units, and how many these are; what could, but has one of its own. */
 	store_unit_add(&info, "packed_objects", atomic_load(&vol->packs.packed_nr), false);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done to a connection, whoever asks for it: its head, its end.  It calls no other file of http/. */
+/* Operations on a connection, for every caller: its head, its end.  The file calls no other file of http/. */
 #include "http/http_int.h"
 
 #include "base/check.h"
@@ -44,7 +44,7 @@ void
 conn_reset(struct hconn *c)
 {
 	/* Dissolving the association is what makes TCP send a reset at once,
-	 * whoever still holds the socket. */
+	 * no matter which process or library still holds the socket. */
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
 
 	connect(c->fd, &none, sizeof none);

@@ -225,7 +225,7 @@ release(struct daemon *d)
 	admin_stop(d->admin);
 	daemon_look_end(d);
 	store_stop(atomic_load(&d->store));
-	/* The buffers go last: a device that is being opened anew just now registers them. */
+	/* The buffers go last: a device that is being reopened just now registers them. */
 	rdma_close(d->rdma);
 	cores_free(atomic_load(&d->cores));
 	daemon_free_certs(d->certs);
@@ -251,7 +251,7 @@ dump(struct daemon *d)
 	log_note("end of live requests");
 }
 
-/* Looks at every core once a second, asked or not.  systemd starts us anew when WATCHDOG=1 stops coming, so
+/* Looks at every core once a second, asked or not.  systemd restarts us when WATCHDOG=1 stops coming, so
  * it comes only while every core turns or sleeps. */
 static void
 feed_watchdog(struct daemon *d, bool fed)
@@ -294,8 +294,8 @@ end_now(const struct daemon *d, int rc)
 	_exit(rc);
 }
 
-/* Another process has taken the store over, and cleans up after this one: which says so to whoever asked for something,
- * and ends where it stands.  The one that is started next is another. */
+/* Another process has taken the store over, and cleans up after this one: this process says so to the
+ * clients that asked for something, and ends where it stands.  The one that is started next is another. */
 static _Noreturn void
 end_fenced(const struct daemon *d)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How the daemon says that it serves: a line with the addresses that it really has, for the log, for whoever
- * waits for --ready-file, and for systemd.
+ * How the daemon says that it serves: a line with the addresses that it really has, for the log, for the
+ * program that waits for --ready-file, and for systemd.
  */
 #include "main/daemon.h"
 #include "main/notify.h"
@@ -58,7 +58,7 @@ ready_line(const struct daemon *d)
 	return line;
 }
 
-/* Under another name first: whoever waits for the file finds it whole. */
+/* Under another name first: a program that waits for the file finds it whole. */
 static int
 write_ready_file(const char *path, const char *line)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reloading: the configuration is read anew, checked, merged with the running one (what needs a restart keeps
- * its value), and only when everything is good handed to the cores.  One at a time; on the control thread
- * (POST /control/reload) or on a thread of its own (SIGHUP), because a file may lie on a disk that hangs.
+ * Reloading: the configuration is read again, checked, merged with the running one (what needs a restart
+ * keeps its value), and only when everything is good handed to the cores.  One at a time; on the control
+ * thread (POST /control/reload) or on a thread of its own (SIGHUP), because a file may lie on a disk that
+ * hangs.
  */
 #include "main/daemon.h"
 #include "main/notify.h"
@@ -358,7 +359,7 @@ daemon_reload(struct daemon *d, FILE *out)
 		status = run(&r, out);
 	else
 		fputs("{\"error\":\"out of memory\"}", out);
-	/* Whoever has loaded a driver need not wait for the next look. */
+	/* An operator who has loaded a driver need not wait for the next look. */
 	if (d->rdma)
 		rdma_look(d->rdma);
 	notify_send("READY=1\nSTATUS=Serving%s",

@@ -77,8 +77,8 @@ delete_start(struct req *rq)
 	return delete_now(rq, &pre);
 }
 
-/* Whoever may make a bucket owns it.  In its first region AWS makes it once more then, and programs that
- * make theirs at every start go by that. */
+/* Every caller that may make a bucket owns it.  In its first region AWS makes it once more then, and
+ * programs that make theirs at every start go by that. */
 static enum verdict
 bucket_exists(struct req *rq)
 {

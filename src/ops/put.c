@@ -211,7 +211,7 @@ put_leased(struct req *rq)
 
 /*
  * READs change nothing at the client, so they may be tried once more on a fresh channel: when the network
- * lost them (the handle of the address is made anew then), or when the queue pair went down under them.  Not
+ * lost them (the handle of the address is made again then), or when the queue pair went down under them.  Not
  * when the client's memory said no; not on a connection of RC, which has ended with the first READ; not for a
  * client that is gone or out of time (req_cancel() set the fault).
  */

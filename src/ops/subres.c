@@ -3,8 +3,8 @@
  * What a bucket has besides objects, the rows of subres.def; and the answers that never vary.  The core's
  * thread.
  *
- * They live together in the bucket's attributes (walk/bucket_config.h).  Changing one writes all anew,
- * against the version that was read: two changes at once, and the second is tried again.
+ * They live together in the bucket's attributes (walk/bucket_config.h).  Changing one writes all of them
+ * again, against the version that was read: two changes at once, and the second is tried again.
  */
 #include "ops/ops_int.h"
 

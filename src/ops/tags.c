@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An object's tags and its access control list.  Tags live among the object's attributes under the name
- * x-amz-tagging; changing them writes the attributes anew against the version that was read, and leaves
+ * x-amz-tagging; changing them writes the attributes again, against the version that was read, and leaves
  * bytes, ETag and time alone.  The core's thread.
  *
  *   start -> open ... opened -> reply (GET)

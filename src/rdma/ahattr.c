@@ -36,8 +36,8 @@ fit_ethernet(const struct rail_gid *g, const struct token *tok, const uint8_t *l
 	if (gid_is_link_local(g->raw) != gid_is_link_local(tok->gid))
 		return 0;
 	same_subnet = gid_prefix_equal(g->raw, tok->gid, g->prefix);
-	/* One whose subnet is unknown may be in another network namespace than we are.  Whoever comes through routers comes by any
-	 * rail, whichever address all of them were told. */
+	/* One whose subnet is unknown may be in another network namespace than we are.  A client that comes
+	 * through routers comes by any rail, whichever address all of them were told. */
 	return FIT_USABLE + (g->prefix < 128 ? FIT_KNOWN_SUBNET : 0) +
 	       (same_subnet ? FIT_SAME_SUBNET + (local_rail ? FIT_LOCAL_RAIL : 0) : 0) +
 	       (local && memcmp(g->raw, local, 16) == 0 ? FIT_SAME_ADDRESS : 0);

@@ -2,7 +2,7 @@
 /*
  * The async helper: one thread that reads every device's events, keeps ports' states and GID tables fresh,
  * checks again once a second whatever is not well (an event can be lost with the device that should have
- * sent it), and decides when a device is given up and opened anew (reopen.c does it).
+ * sent it), and decides when a device is given up and reopened (reopen.c does it).
  */
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"

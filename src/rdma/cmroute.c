@@ -4,8 +4,9 @@
  * not tell.  That is a GID of which nobody knows the interface, and InfiniBand, where the subnet manager's record of the path has the
  * service level too.
  *
- * The answer comes as an event, on a thread of its own: a library that fails, or that does not come back, costs who asks a short wait
- * once, and then nothing for a minute.  One question at a time; whoever waits too long for a turn hears that nobody knows.
+ * The answer comes as an event, on a thread of its own: a library that fails, or that does not come back,
+ * costs the caller a short wait once, and then nothing for a minute.  One question at a time; a caller that
+ * waits too long for a turn hears that nobody knows.
  */
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"

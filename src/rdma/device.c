@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One device: opening it, its protection domain, and what it can do.  Main thread, and the recovery helper
- * when it opens a device anew.  Verbs' two error conventions (positive errno here,
+ * when it reopens a device.  Verbs' two error conventions (positive errno here,
  * NULL there) end in this folder.
  */
 #define LOG_MODULE "rdma"

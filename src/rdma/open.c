@@ -221,7 +221,8 @@ select_auto(struct found *f)
 
 /* ---- devices ---- */
 
-/* One that has rails, under its name or another; or one whose context has died, which is opened anew by its name (reopen.c). */
+/* A device that has rails, under its name or another; or one whose context has died, which is reopened by its
+ * name (reopen.c). */
 static bool
 is_known(const struct rdma *rd, struct ibv_device *ibdev)
 {
@@ -563,7 +564,7 @@ rdma_close(struct rdma *rd)
 	async_stop(rd);
 	ah_helpers_stop(&rd->helpers);
 	cm_oracle_free(rd->oracle);
-	/* All of them first: opening a device anew looks at every rail. */
+	/* All of them first: reopening a device looks at every rail. */
 	for (int i = 0; i < rd->rail_nr; i++)
 		recovery_stop(rd->rail[i]);
 	for (int i = 0; i < rd->rail_nr; i++)

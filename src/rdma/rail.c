@@ -8,7 +8,7 @@
  *           a broken completion queue
  *             `--> UP or DOWN, when that is over
  *
- * A device that stays fatal is opened anew (reopen.c); its rails stay LOST until that has worked.  State
+ * A device that stays fatal is reopened (reopen.c); its rails stay LOST until that has worked.  State
  * changes run on the async helper or, for a hanging call, on a core; reading is for any thread.
  */
 #define LOG_MODULE "rdma"
@@ -238,7 +238,7 @@ give_up_on(struct rdma_rail *rail, const char *why, bool even_fatal)
 void
 rdma_rail_broken(struct rdma_rail *rail, const char *why)
 {
-	/* Of a device that is fatal nothing else is to be expected, and all of it is made anew. */
+	/* A broken rail is to be expected of a device that is fatal, and all of the device is made again. */
 	give_up_on(rail, why, false);
 }
 

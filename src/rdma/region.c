@@ -133,7 +133,7 @@ answers(struct rdma_context *c)
 	return !context_is_given_up(c) && ibv_query_port(c->ctx, 1, &attr) == 0;
 }
 
-/* Says whether a device that refused (r) is only dead: it gets all regions when it is opened anew. */
+/* Says whether a device that refused (r) is only dead: it gets all regions when it is reopened. */
 static bool
 has_died(struct rdma_context *c, int r)
 {
@@ -154,7 +154,7 @@ register_with_all(struct rdma *rd, int slot, char *err, size_t err_len)
 		int r;
 
 		if (!c)
-			continue; /* it gets them all when it is opened anew */
+			continue; /* it gets them all when it is reopened */
 		r = c->transport_nr ? region_register(c, slot, g) : 0;
 		if (r < 0 && has_died(c, r))
 			r = 0;

@@ -3,7 +3,7 @@
  * Unsigned requests that a browser was made to send by a page of somebody else: such a page may reach what
  * the person before it reaches, and no signature says that they meant it.  The core's thread.
  *
- * A signed request is never asked here, nor is a form with a policy: whoever made the signature meant it.
+ * A signed request is never asked here, nor is a form with a policy: the person who signed it meant it.
  */
 #include "req/machine.h"
 

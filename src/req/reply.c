@@ -123,7 +123,7 @@ error_body(struct req *rq, enum fault f)
 		snprintf(range, sizeof range, "%s", r ? r->value : "");
 		d.range_text = range;
 	}
-	/* s3cmd and others sign anew for the region that the answer names. */
+	/* s3cmd and others sign again for the region that the answer names. */
 	if (f == FAULT_AUTH_HEADER || f == FAULT_AUTH_QUERY)
 		d.region = conf_region(rq->rs->env.conf);
 	rq->reply.body = REPLY_TEXT;

@@ -247,7 +247,7 @@ req_begin(struct reqs *rs, const struct req_in *in)
 		return NULL;
 	between(rs);
 	rq = l ? container_of(l, struct req, link) : &rs->pool[rs->begun_nr++];
-	/* Not all of it: what lies behind `in` is large, and begun by whoever fills it. */
+	/* Not all of it: the fields from `in` on are large, and begun by the code that fills them. */
 	memset(&rq->magic, 0, offsetof(struct req, in) - offsetof(struct req, magic));
 	rq->magic = REQ_MAGIC;
 	rq->rs = rs;

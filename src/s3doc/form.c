@@ -84,7 +84,7 @@ form_init(struct form *f, const char *content_type, size_t len, const char **ret
 /*
  * What of data[0..len) is content: one run, and how much of data is dealt with.  A possible beginning of a
  * boundary is held back; if it was none, its bytes are those of the boundary and are given from there.  A
- * boundary has one CR, in front, so a failed match can begin anew only where it failed.
+ * boundary has one CR, in front, so a failed match can begin again only where it failed.
  */
 static bool
 scan(struct form *f, const char *data, size_t len, size_t *ret_used, struct span *ret_run)

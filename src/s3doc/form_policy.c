@@ -2,7 +2,7 @@
 /*
  * The policy document of a form: base64 of a small JSON text, read with jansson.  See form.h.
  *
- * It is signed by whoever made the form, so what it says holds; what it does not speak of must not be in the
+ * The author of the form has signed it, so what it says holds; what it does not speak of must not be in the
  * form.
  */
 #include "s3doc/form.h"

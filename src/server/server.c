@@ -2,7 +2,7 @@
 /*
  * Opening and closing.
  *
- * A device that has died is opened anew when nothing is left that was made on it, so a channel that its
+ * A device that has died is reopened when nothing is left that was made on it, so a channel that its
  * program does not use at the moment must give back what it has: the keeper does that, a thread that sleeps
  * until something changes about a port.
  */

@@ -31,7 +31,7 @@ set_mtu(struct fab_port *p, const char *s)
 	return 2;
 }
 
-/* As when the subnet manager was started anew. */
+/* As when the subnet manager was restarted. */
 static int
 set_lid(struct fabric *f, struct fab_port *p, const char *s)
 {

@@ -419,7 +419,7 @@ del(struct fabric *f, uint32_t id)
 		found = true;
 	}
 	set_active(f);
-	fab_event(f); /* whoever waits because of it goes on */
+	fab_event(f); /* work requests that wait because of the rule go on */
 	if (!found)
 		fprintf(stderr, "softnicctl: no rule %u\n", id);
 

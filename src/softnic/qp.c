@@ -122,7 +122,8 @@ init_base(struct sn_qp *qp, struct ibv_context *context, const struct ibv_qp_ini
 	b->recv_cq = a->recv_cq;
 	b->srq = a->srq;
 	b->handle = qp->qpn & 0xffff;
-	/* The number of a DCT is not known before RTR on mlx5: whoever reads it earlier must see that. */
+	/* The number of a DCT is not known before RTR on mlx5: a program that reads it earlier must see
+	 * that. */
 	b->qp_num = qp->type == FAB_QP_DCT ? 0 : qp->qpn;
 	b->state = IBV_QPS_RESET;
 	b->qp_type = a->qp_type;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing the trace.  Called through fault.c by whoever runs a work request.  Each process maps the file that
- * softnicctl names in the fabric when it meets the name; a mapping stays until the last work request that has
- * a record in it is over.
+ * Writing the trace.  Called through fault.c by the thread that runs a work request.  Each process maps the
+ * file that softnicctl names in the fabric when it meets the name; a mapping stays until the last work
+ * request that has a record in it is over.
  */
 #include "softnic/trace.h"
 #include "softnic/softnic.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * When a rule will delete an object.  Each core keeps the rules of the buckets that it met last, and looks
- * them up anew after a second: the usual request pays a comparison of names, and no request waits for
+ * them up again after a second: the usual request pays a comparison of names, and no request waits for
  * anything. So the header may lag the rules by a second.  While a store that is far away is
  * asked, the rules of before are believed, and those of a bucket not met before are none.
  */

@@ -62,7 +62,7 @@ struct life {
 	struct store_upload up;
 
 	struct bucket_attrs attrs;     /* of the bucket, until all that was due of a page is gone */
-	struct bucket_attrs old_attrs; /* those before, while they are read anew */
+	struct bucket_attrs old_attrs; /* those before, while they are read again */
 	const void *rules;             /* in attrs; NULL: none */
 	uint32_t rules_len;
 	struct store_stat stat;

@@ -399,7 +399,7 @@ read_done(struct walk *w)
 	add(&s->env.pub->bytes, len);
 	add(&s->env.pub->walk_bytes, len);
 	s->off += len - s->skew;
-	/* One that is damaged somewhere is lost to whoever wants all of it: no need to know where else. */
+	/* An object damaged somewhere is lost to a reader of all of it: no need to know where else. */
 	if (r < 0 || s->off >= s->size_bytes)
 		copy_done(s, len, r >= 0);
 	else

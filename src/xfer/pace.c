@@ -265,8 +265,8 @@ at_most(int a, int b)
 	return a < b ? a : b;
 }
 
-/* The tickets for reads, or writes, that clients wait for with less than their share, from whoever has most.  left: the
- * tickets on their way back that nobody has been counted for. */
+/* The tickets for reads, or writes, that clients wait for with less than their share, from the client that
+ * has most.  left: the tickets on their way back that nobody has been counted for. */
 static void
 level(struct look *k, bool of_writes, int *left)
 {

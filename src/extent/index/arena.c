@@ -29,7 +29,7 @@
 #define ARENA_BYTES_MIN ((uint64_t)4 << 20)
 #endif
 #define ARENA_BYTES_MAX ((uint64_t)60 << 30)
-#define CLASSES_BEGUN 8u /* slabs that a tree made anew has begun beyond those of the one it is made of */
+#define CLASSES_BEGUN 8u /* slabs that a tree made again has begun beyond those of the one it is made of */
 #define ARENA_BYTES_MOST ((uint64_t)62 << 30) /* with the overdraft below 2^32 references */
 
 struct free_block {
@@ -75,7 +75,7 @@ overdraft(uint32_t slabs)
 	return 64 + slabs / 64;
 }
 
-/* More than a tree that grew in order takes when it is made anew, with leaves of all sizes. */
+/* More than a tree that grew in order takes when it is made again, with leaves of all sizes. */
 static uint32_t
 extension(uint32_t slabs)
 {

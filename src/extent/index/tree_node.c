@@ -4,7 +4,7 @@
  * is any reader's; the rest is the writer's, and touches no node that was published.
  *
  * The common insert copies the node in two pieces and adds an entry.  Everything less common (another prefix,
- * split, merge, removal) goes through a list of views of the entries, from which nodes are built anew.
+ * split, merge, removal) goes through a list of views of the entries, from which nodes are rebuilt.
  */
 #include "extent/index/tree_int.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A PUT whose key went to another engine under its commit, as an object to read: so its carrier (struct store_carrier) gives the
- * same bytes to that engine, whoever sent them.  On the put's thread.
+ * A PUT whose key went to another engine under its commit, as an object to read: so its carrier (struct
+ * store_carrier) gives the same bytes to that engine, whichever sender they came from.  On the put's thread.
  *
  * What was written is on the disk by then, as a commit is answered when its writes are over.  Its record, which was never in the log, is
  * made once more, in no index: bytes in a chunk, or inline, or a manifest, whose chunks are in the index and stay until the abort.

@@ -27,8 +27,8 @@ obj_open(struct store_obj *obj, struct vol *vol, struct rec *r)
 	struct obj_int *oi = obj_int(obj);
 
 	*oi = (struct obj_int){ .vol = vol, .rec = r };
-	/* Before this thread's next quiescent point: whoever replaces it meanwhile waits for that, and then
-	 * sees the pin. */
+	/* Before this thread's next quiescent point: a thread that replaces the record meanwhile waits for
+	 * that, and then sees the pin. */
 	pin_add(vol->pins, &oi->pin, RULE_PIN_BYTES ? rec_pin_id(r) : r->version);
 	obj->size_bytes = r->size_bytes;
 	obj->version = r->version;

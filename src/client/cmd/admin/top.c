@@ -130,7 +130,7 @@ rate(const struct both *b, const char *name, const char *want)
 	double d = sample_sum(b->now, name, want) - sample_sum(b->before, name, want);
 
 	return d > 0 && b->seconds > 0 ? d / b->seconds
-				       : 0; /* less than nothing: the daemon was started anew */
+				       : 0; /* less than nothing: the daemon was started again */
 }
 
 static void

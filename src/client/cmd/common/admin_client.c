@@ -138,7 +138,7 @@ ask(const char *name, const char *path, const char *post, struct answer *ret, ch
 	if (rc == CURLE_OK && !ret->text)
 		ret->text = calloc(1, 1);
 	if (rc == CURLE_OK && ret->text) {
-		/* Whoever answers at that address writes to our terminal. */
+		/* Any server that answers at that address writes to our terminal. */
 		printable(ret->text, "\t\n\r");
 		ret->len = strlen(ret->text);
 		return 0;

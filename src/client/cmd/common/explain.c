@@ -38,7 +38,7 @@ drop(char *bytes, size_t size, size_t n, void *cookie)
 	return n;
 }
 
-/* Does whoever listens there finish a TLS handshake, or with http answer in HTTP? */
+/* Tells whether the server that listens there finishes a TLS handshake, or with http answers in HTTP. */
 static bool
 speaks(const char *scheme, const char *authority)
 {

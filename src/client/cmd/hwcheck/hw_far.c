@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gantry hwcheck: the side that is written to and read from.  It has targets in a few slots, each with memory of its own, and does what
- * it is asked: by a call in the same process, or over a TCP connection.  There, whoever connects may have memory registered that holds
- * nothing but patterns, so the worst is work and, up to the limit of the command line, memory; both end with the connection,
- * which ends when nothing was asked for a minute, and after half an hour in any case.
+ * gantry hwcheck: the side that is written to and read from.  It has targets in a few slots, each with memory
+ * of its own, and does what it is asked: by a call in the same process, or over a TCP connection.  There, any
+ * client that connects may have memory registered that holds nothing but patterns, so the worst is work and,
+ * up to the limit of the command line, memory; both end with the connection, which ends when nothing was
+ * asked for a minute, and after half an hour in any case.
  */
 #include "client/cmd/hwcheck/hw.h"
 
