@@ -695,6 +695,14 @@ is_to_itself(const struct diff_op *op)
 	return op->kind == OP_COPY && op->from_bucket == op->bucket && op->from_key == op->key;
 }
 
+/* Returns true if c is a copy, and op may change the source of the copy. */
+static bool
+is_of_source(const struct diff_op *c, const struct diff_op *op)
+{
+	return c->kind == OP_COPY && op->bucket == c->from_bucket && op->key == c->from_key &&
+	       (op->kind == OP_PUT || op->kind == OP_DELETE || op->kind == OP_COMPLETE);
+}
+
 /* Returns true if the operations may be in flight at once, and a serial order explains them. */
 static bool
 may_be_at_once(const struct diff_op *a, const struct diff_op *b)
@@ -708,6 +716,9 @@ may_be_at_once(const struct diff_op *a, const struct diff_op *b)
 		return false;
 	/* Two copies can exchange two objects; a copy of an object to itself has a read and a change of one key. */
 	if ((a->kind == OP_COPY && b->kind == OP_COPY) || is_to_itself(a) || is_to_itself(b))
+		return false;
+	/* The source may change after the read of the copy and before its PUT, which then has the room in a quota that the source had. */
+	if (is_of_source(a, b) || is_of_source(b, a))
 		return false;
 	/* The number of an upload is known only at the end of its creation. */
 	if (a->kind == OP_UPLOAD_CREATE || b->kind == OP_UPLOAD_CREATE)
