@@ -300,7 +300,7 @@ door_wait_ms(const struct door *d)
 	return most >= 0 && ms > (unsigned)most ? most : ms > 1000 ? 1000 : (int)ms;
 }
 
-/* As the library does it.  A text that holds an encoded byte 0, after which nobody would look, stays as it is. */
+/* Decodes a text as the library does. A text with an encoded NUL is not changed, because readers would stop there. */
 static size_t
 unescape(void *cookie, struct MHD_Connection *conn, char *text)
 {

@@ -344,7 +344,7 @@ take_nets(struct reader *rd, const yaml_node_t *n, const char *path, size_t max,
 		snprintf(name, sizeof name, "%s[%zu]", path, i);
 		if (!want(rd, v, YAML_SCALAR_NODE, name))
 			continue;
-		/* A text that goes on after a NUL is no address either. */
+		/* A text with more bytes after a NUL is no address either. */
 		if (strlen(text_of(v).p) != text_of(v).len ||
 		    conf_net_parse(text_of(v).p, &(*nets)[(*ret_nr)++]) < 0)
 			fail(rd, v, name, "%s", conf_net_refusal(text_of(v).p, why));

@@ -70,8 +70,8 @@ span_decode(struct span s, unsigned how, char *out, size_t cap)
 		}
 		if (c == 0)
 			return -EINVAL;
-		/* Past the end only the count goes on: a NUL or a bad sequence after it is still the better
-		 * answer. */
+		/* After the end of the buffer bytes are only counted: a NUL or a bad sequence among them is the
+		 * more precise error. */
 		if (n < cap)
 			out[n] = c;
 		n++;

@@ -91,9 +91,9 @@ is_folded(const struct field *f)
 }
 
 /*
- * Up to 0.9.76 a NUL ends a target or a value, and the text after it on the line is nobody's: another server
- * may read another object's name there.  The head lies as it was received, so a line that ends where its text
- * does ends in one byte (LF) or two.
+ * Up to 0.9.76 a NUL ends a target or a value, and the library ignores the text after it on the line: another
+ * server may read another object's name there.  The head is in memory as it was received, so a line that ends
+ * where its text does ends in one byte (LF) or two.
  */
 static bool
 is_gap(const char *from, const char *to, unsigned least, unsigned most)

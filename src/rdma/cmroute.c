@@ -6,7 +6,7 @@
  *
  * The answer comes as an event, on a thread of its own: a library that fails, or that does not come back,
  * costs the caller a short wait once, and then nothing for a minute.  One question at a time; a caller that
- * waits too long for a turn hears that nobody knows.
+ * waits too long for a turn gets the answer that the route is unknown.
  */
 #define LOG_MODULE "rdma"
 #include "rdma/rdma_int.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Listing, a page at a time.  It lets go of the index every LIST_SLICE keys, posts itself and goes on after
+ * Lists, a page at a time.  A list releases the index every LIST_SLICE keys, posts itself and continues after
  * the last name, so that neither the loop nor the reclaiming of nodes waits for a long page.  Names that have
- * the delimiter after the prefix are one entry, and the search goes on after all that begin so.  On the
- * port's thread.
+ * the delimiter after the prefix are one entry, and the search continues after all names with this beginning.
+ * On the port's thread.
  */
 #include "extent/object/object.h"
 
