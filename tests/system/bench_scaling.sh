@@ -26,6 +26,9 @@ assert_eq "$(awk '
 		key = $3 " " $4; if (!(key in one)) one[key] = $7
 		off = $9 - $7 / ($1 * one[key]); mb = $8 - $7 * $4 * 1024 / 1e6
 		if (off < -.006 || off > .006 || mb < -1 || mb > 1 || $7 <= 0 || $10 <= 0 || $11 < $10 || $12 <= $13 || $14 <= 0) print
+		# Both columns are rounded.
+		marked = $(NF) == "work"; over = $15 - $14 / 20
+		if (marked ? over < -.001 : over > .001) print "mark:", $0
 	}' "$T/table")" "" "rows of $(<"$T/table")"
 steps=$(grep -c '^ *commit, us: .*submitted [0-9]* led [0-9]* written [0-9]* flushed [0-9]* published [0-9]* answered [0-9]*$' "$T/table")
 assert_eq "$steps" "$(awk '$3 == "put"' "$T/table" | wc -l)" "$(<"$T/table")"
@@ -41,6 +44,8 @@ assert_eq "$(awk '/^(get|put)/ { print $1, $2, $3, $4 }' "$T/table" | tr '\n' ,)
 assert_eq "$(awk '/^(get|put)/ {
 	size = $2 * ($3 == "MiB" ? 1048576 : 1024); off = $12 - 12.5e9 * $8 / 1e6 / size; net = $6 - $7 - $8; gb = ($9 * $8 * 1e3 - size) / ($9 + $8 + 1) / 1e3
 	if (net < -.016 || net > .016 || $7 <= 0 || $5 <= 0) print
+	marked = $(NF) == "work"; over = $11 - $10 / 20
+	if (marked ? over < -.001 : over > .001) print "mark:", $0
 	# On a machine with much other work.
 	if ($8 <= 0 ? $9 $12 != "--" : off < -.06 || off > .06 || gb < -.01 || gb > .01) print
 	}' "$T/table")" "" "rows of $(<"$T/table")"
