@@ -206,7 +206,7 @@ nap()
 	nanosleep(&t, nullptr);
 }
 
-/* Takes a channel away from whoever may use it, and frees it. */
+/* Withdraws a channel from the threads that may use it, and frees it. */
 static void
 channel_end(struct numbered *n)
 {

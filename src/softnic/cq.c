@@ -245,7 +245,8 @@ create(struct ibv_context *context, uint32_t cqe, void *cq_context, struct ibv_c
 	uint32_t size;
 	int r;
 
-	if (cqe < 1 || cqe > SN_MAX_CQE || vector >= (uint32_t)context->num_comp_vectors) {
+	if (sn_inherited(context) || cqe < 1 || cqe > SN_MAX_CQE ||
+	    vector >= (uint32_t)context->num_comp_vectors) {
 		errno = EINVAL;
 		return NULL;
 	}

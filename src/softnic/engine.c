@@ -79,7 +79,7 @@ sn_engine_assist(struct sn_ctx *ctx)
 		return false;
 	if (sn_mail_assist())
 		return true;
-	if (atomic_load_explicit(&ctx->runq_nr, memory_order_relaxed) == 0)
+	if (atomic_load_explicit(&ctx->runq_nr, memory_order_relaxed) == 0 || sn_inherited(&ctx->v.context))
 		return false;
 	pthread_mutex_lock(&ctx->lock);
 	qp = ctx->run_first;

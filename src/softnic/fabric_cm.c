@@ -12,7 +12,9 @@ softnic_cm_route(struct ibv_context *context, const union ibv_gid *to, uint64_t 
 
 	*ret_wait_ns = 0;
 
-	return sn_lost(ctx) || sn_port(ctx)->lid ? ENETUNREACH : sn_look_up(ctx, to->raw, ret_wait_ns);
+	return sn_inherited(context) || sn_lost(ctx) || sn_port(ctx)->lid
+		       ? ENETUNREACH
+		       : sn_look_up(ctx, to->raw, ret_wait_ns);
 }
 
 SN_EXPORT bool
@@ -22,7 +24,7 @@ softnic_cm_passes(struct ibv_context *context, const union ibv_gid *to)
 	struct sn_dest dest = { .is_global = true };
 
 	memcpy(dest.dgid, to->raw, 16);
-	if (sn_lost(ctx) || atomic_load(&sn_port(ctx)->down))
+	if (sn_inherited(context) || sn_lost(ctx) || atomic_load(&sn_port(ctx)->down))
 		return false;
 	for (int i = 0; i < FAB_DEVS; i++) {
 		const struct fab_port *port = &sn_self.fab->port[i];

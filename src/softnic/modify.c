@@ -192,8 +192,11 @@ ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	struct sn_qp *qp = sn_qp(ibqp);
 	enum ibv_qp_state to = IBV_QPS_UNKNOWN;
-	int r = sn_refused_by_rule(ibqp->context, FAB_OP_MODIFY_QP, 0);
+	int r;
 
+	if (sn_inherited(ibqp->context))
+		return EINVAL;
+	r = sn_refused_by_rule(ibqp->context, FAB_OP_MODIFY_QP, 0);
 	pthread_mutex_lock(&qp->lock);
 	r = sn_lost(qp->ctx) ? EIO : r ? r : check_modify(qp, attr, mask, &to);
 	if (r == 0)

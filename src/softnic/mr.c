@@ -393,7 +393,9 @@ ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct sn_ctx *ctx = sn_ctx(pd->context);
 	struct sn_ah *ah;
 	struct sn_dest to = sn_dest_of(attr);
-	int r = sn_good_av(ctx, attr) ? sn_refused(pd->context, FAB_OP_CREATE_AH, 0) : EINVAL;
+	int r = sn_inherited(pd->context) || !sn_good_av(ctx, attr)
+			? EINVAL
+			: sn_refused(pd->context, FAB_OP_CREATE_AH, 0);
 
 	if (r == 0)
 		r = sn_resolve(ctx, &to);

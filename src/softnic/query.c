@@ -17,6 +17,13 @@ enum ibv_gid_type_sysfs { IBV_GID_TYPE_SYSFS_IB_ROCE_V1, IBV_GID_TYPE_SYSFS_ROCE
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       enum ibv_gid_type_sysfs *type);
 
+/* Returns 0; EINVAL: this process is a forked child, and the context is its parent's; EIO: the device was reset. */
+static int
+unusable(struct ibv_context *context)
+{
+	return sn_inherited(context) ? EINVAL : sn_dead(sn_ctx(context)) ? EIO : 0;
+}
+
 static void
 fill_device(struct sn_ctx *ctx, struct ibv_device_attr *a)
 {
@@ -57,10 +64,11 @@ fill_device(struct sn_ctx *ctx, struct ibv_device_attr *a)
 SN_EXPORT int
 ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	if (sn_dead(sn_ctx(context)))
-		return EIO;
-	fill_device(sn_ctx(context), attr);
-	return 0;
+	int r = unusable(context);
+
+	if (r == 0)
+		fill_device(sn_ctx(context), attr);
+	return r;
 }
 
 static int
@@ -72,11 +80,10 @@ query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_in
 		.hca_core_clock = 1000000, /* kHz: a tick is a nanosecond */
 		.phys_port_cnt_ex = 1,
 	};
+	int r = size < sizeof(attr->orig_attr) ? EINVAL : unusable(context);
 
-	if (size < sizeof(attr->orig_attr))
-		return EINVAL;
-	if (sn_dead(sn_ctx(context)))
-		return EIO;
+	if (r)
+		return r;
 	fill_device(sn_ctx(context), &a.orig_attr);
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	memset(attr, 0, size);
@@ -88,13 +95,13 @@ query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_in
 int
 sn_fill_port(struct sn_ctx *ctx, uint8_t port, struct ibv_port_attr *a)
 {
-	bool down = atomic_load(&sn_port(ctx)->down);
-	uint32_t lid = sn_port(ctx)->lid, mtu = atomic_load(&sn_port(ctx)->mtu);
-
-	if (port != 1)
+	if (port != 1 || sn_inherited(&ctx->v.context))
 		return EINVAL;
 	if (sn_lost(ctx))
 		return EIO;
+	bool down = atomic_load(&sn_port(ctx)->down);
+	uint32_t lid = sn_port(ctx)->lid, mtu = atomic_load(&sn_port(ctx)->mtu);
+
 	*a = (struct ibv_port_attr){
 		.state = down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
@@ -150,8 +157,12 @@ ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_por
 SN_EXPORT int
 ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
 {
-	if (port != 1 || index < 0 || index >= FAB_GIDS || sn_dead(sn_ctx(context))) {
-		errno = sn_dead(sn_ctx(context)) ? EIO : EINVAL;
+	int r = unusable(context);
+
+	if (r == 0 && (port != 1 || index < 0 || index >= FAB_GIDS))
+		r = EINVAL;
+	if (r) {
+		errno = r;
 		return -1;
 	}
 	/* An empty row is a zero GID, not an error. */
@@ -185,14 +196,12 @@ SN_EXPORT int
 _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
 		  uint32_t flags, size_t size)
 {
-	const struct fab_port *p = sn_port(sn_ctx(context));
+	const struct fab_port *p;
+	int r = port != 1 || index >= FAB_GIDS ? EINVAL : unusable(context);
 
-	if (flags)
-		return EOPNOTSUPP;
-	if (port != 1 || index >= FAB_GIDS)
-		return EINVAL;
-	if (sn_dead(sn_ctx(context)))
-		return EIO;
+	if (flags || r)
+		return flags ? EOPNOTSUPP : r;
+	p = sn_port(sn_ctx(context));
 	if (!sn_has_row(p, index))
 		return ENODATA;
 	fill_entry(p, index, entry, size);
@@ -204,13 +213,13 @@ SN_EXPORT ssize_t
 _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max, uint32_t flags,
 		     size_t size)
 {
-	const struct fab_port *port = sn_port(sn_ctx(context));
+	int r = flags ? EOPNOTSUPP : unusable(context);
+	const struct fab_port *port;
 	size_t n = 0;
 
-	if (flags)
-		return -EOPNOTSUPP;
-	if (sn_dead(sn_ctx(context)))
-		return -EIO;
+	if (r)
+		return -r;
+	port = sn_port(sn_ctx(context));
 	for (uint32_t i = 0; i < FAB_GIDS; i++) {
 		if (!sn_has_row(port, i))
 			continue;
@@ -227,7 +236,7 @@ SN_EXPORT int
 ibv_query_gid_type(struct ibv_context *context, uint8_t port, unsigned int index,
 		   enum ibv_gid_type_sysfs *type)
 {
-	if (port != 1 || index >= FAB_GIDS) {
+	if (port != 1 || index >= FAB_GIDS || sn_inherited(context)) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -248,7 +257,7 @@ own_pkey(struct ibv_context *context)
 SN_EXPORT int
 ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
 {
-	if (port != 1 || index != 0) {
+	if (port != 1 || index != 0 || sn_inherited(context)) {
 		errno = EINVAL;
 		return -1;
 	}
@@ -260,7 +269,7 @@ ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pke
 SN_EXPORT int
 ibv_get_pkey_index(struct ibv_context *context, uint8_t port, __be16 pkey)
 {
-	if (port != 1 || pkey != own_pkey(context)) {
+	if (port != 1 || sn_inherited(context) || pkey != own_pkey(context)) {
 		errno = EINVAL;
 		return -1;
 	}

@@ -12,6 +12,10 @@ sn_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **b
 	struct sn_qp *qp = sn_qp(ibqp);
 	int r;
 
+	if (sn_inherited(ibqp->context)) {
+		*bad = wr;
+		return EINVAL;
+	}
 	pthread_mutex_lock(&qp->lock);
 	if (qp->state == IBV_QPS_RESET || qp->ex.qp_base.srq) {
 		*bad = wr;
@@ -40,7 +44,7 @@ sn_create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *a)
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	if (a->attr.max_wr > SN_MAX_WR - 1 || a->attr.max_sge > SN_MAX_SGE + 1) {
+	if (sn_inherited(context) || a->attr.max_wr > SN_MAX_WR - 1 || a->attr.max_sge > SN_MAX_SGE + 1) {
 		errno = EINVAL;
 		return NULL;
 	}
@@ -167,6 +171,11 @@ sn_srq_destroy(struct ibv_srq *srq)
 int
 sn_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
+	if (sn_inherited(srq->context)) {
+		*bad = wr;
+		return EINVAL;
+	}
 	sn_mail_start();
+
 	return sn_rq_push(&((struct sn_srq *)srq)->rq, wr, bad);
 }

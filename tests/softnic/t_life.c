@@ -396,6 +396,124 @@ test_own_process(void)
 	sn_close(&second);
 }
 
+/* ---- a forked child, with copies of everything that its parent has ---- */
+
+/* What both ends of a fork have. */
+struct both {
+	struct ibv_cq *cq;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp, *shared; /* shared: its receives are those of srq */
+};
+
+static void
+child_posts(const struct both *p)
+{
+	struct ibv_sge s = { (uintptr_t)buf, 8, mr->lkey };
+	struct ibv_recv_wr rw = { .wr_id = 1, .sg_list = &s, .num_sge = 1 }, *bad_rw = NULL;
+	struct ibv_send_wr sw = { .wr_id = 2, .sg_list = &s, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad_sw;
+	struct ibv_wc wc;
+	int got = 0;
+
+	/* Of the parent's, which is queued: twice the time after which a poller helps (SOFTNIC_ASSIST_US). */
+	for (uint64_t end = sn_now_ms() + 2; sn_now_ms() < end;)
+		got += ibv_poll_cq(p->cq, 1, &wc);
+	ok(got == 0, "poll_cq executes no work of the parent");
+	ok(ibv_post_recv(p->qp, &rw, &bad_rw) == EINVAL && bad_rw == &rw, "post_recv");
+	bad_rw = NULL;
+	ok(ibv_post_srq_recv(p->srq, &rw, &bad_rw) == EINVAL && bad_rw == &rw, "post_srq_recv");
+	ok(ibv_post_send(p->qp, &sw, &bad_sw) == EINVAL, "post_send");
+}
+
+static void
+child_asks(const struct both *p)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_ERR };
+	struct ibv_ah_attr aa = { .is_global = 1, .port_num = 1, .grh.sgid_index = SN_GID_ROW };
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_device_attr_ex dx;
+	struct ibv_gid_entry e[16];
+	struct ibv_device_attr da;
+	struct ibv_port_attr pa;
+	union ibv_gid gid;
+	__be16 pkey;
+
+	ok(ibv_modify_qp(p->qp, &a, IBV_QP_STATE) == EINVAL, "modify_qp");
+	ok(!ibv_create_cq(dev.ctx, 1, NULL, NULL, 0) && errno == EINVAL, "create_cq");
+	ok(!ibv_create_srq(dev.pd, &sa) && errno == EINVAL, "create_srq");
+	ok(!ibv_create_ah(dev.pd, &aa) && errno == EINVAL, "create_ah");
+	ok(!ibv_reg_mr(dev.pd, buf, 8, 0) && errno == EINVAL, "reg_mr");
+	ok(ibv_query_device(dev.ctx, &da) == EINVAL, "query_device");
+	ok(ibv_query_device_ex(dev.ctx, NULL, &dx) == EINVAL, "query_device_ex");
+	ok(ibv_query_port(dev.ctx, 1, &pa) == EINVAL, "query_port");
+	ok(ibv_query_gid(dev.ctx, 1, SN_GID_ROW, &gid) == -1 && errno == EINVAL, "query_gid");
+	ok(ibv_query_gid_ex(dev.ctx, 1, SN_GID_ROW, e, 0) == EINVAL, "query_gid_ex");
+	ok(ibv_query_gid_table(dev.ctx, e, 16, 0) == -EINVAL, "query_gid_table");
+	ok(ibv_query_pkey(dev.ctx, 1, 0, &pkey) == -1 && errno == EINVAL, "query_pkey");
+	ok(ibv_get_pkey_index(dev.ctx, 1, 0xffff) == -1 && errno == EINVAL, "get_pkey_index");
+}
+
+/* In a child that has a place in the fabric of its own (attached), and in one that has none. */
+static void
+child(const struct both *p, bool attached)
+{
+	struct ibv_device **list = attached ? ibv_get_device_list(NULL) : NULL;
+
+	must(!attached || list);
+	child_posts(p);
+	child_asks(p);
+	ok(ibv_destroy_qp(p->qp) == 0 && ibv_dereg_mr(mr) == 0, "its copies can be destroyed");
+	_exit(sn_failed ? 1 : 0);
+}
+
+static void
+test_forked(void)
+{
+	enum { WORK = 16 };
+	struct ibv_srq_init_attr sa = { .attr = { .max_wr = 7, .max_sge = 1 } };
+	struct both p = { .cq = ibv_create_cq(dev.ctx, 16, NULL, NULL, 0),
+			  .srq = ibv_create_srq(dev.pd, &sa) };
+	struct ibv_qp_init_attr ia = { .send_cq = p.cq, .recv_cq = p.cq, .qp_type = IBV_QPT_RC };
+	struct sn_remote r;
+	struct hw_dci more;
+	union ibv_gid gid;
+
+	ia.cap = (struct ibv_qp_cap){
+		.max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1
+	};
+	p.qp = ibv_create_qp(dev.pd, &ia);
+	ia.srq = p.srq;
+	p.shared = ibv_create_qp(dev.pd, &ia);
+	must(p.cq && p.srq && p.qp && p.shared && ibv_query_gid(dev.ctx, 1, SN_GID_ROW, &gid) == 0);
+	must(rc_connect(p.qp, p.shared->qp_num, &gid) == 0 && rc_connect(p.shared, p.qp->qp_num, &gid) == 0);
+	sn_remote_start(&r, LEN);
+	sn_dci_to(&dci, &r.tok);
+	sn_dci_init(&more, &dev, NULL);
+	sn_dci_to(&more, &r.tok);
+	for (int attached = 0; attached < 2; attached++) {
+		pid_t pid;
+		int status;
+
+		/* Work that waits in the queue of the engine when the child is made, except in inline mode. */
+		for (int n = 0; n < WORK; n++)
+			must(sn_post(&dci, false, &r.tok, r.tok.addr, mr, buf, LEN, 1) == 0 &&
+			     sn_post(&more, false, &r.tok, r.tok.addr, mr, buf, LEN, 1) == 0);
+		pid = fork();
+		must(pid >= 0);
+		if (pid == 0)
+			child(&p, attached);
+		must(waitpid(pid, &status, 0) == pid);
+		for (int n = 0; n < WORK; n++)
+			must(sn_wait(&dci, NULL) == IBV_WC_SUCCESS && sn_wait(&more, NULL) == IBV_WC_SUCCESS);
+		ok(status == 0, "a child, attached %d: status %#x", attached, (unsigned)status);
+	}
+	ok(sn_state(p.qp) == IBV_QPS_RTS, "the parent's queue pair is as it was");
+	ok(ibv_destroy_qp(p.qp) == 0 && ibv_destroy_qp(p.shared) == 0 && ibv_destroy_srq(p.srq) == 0 &&
+		   ibv_destroy_cq(p.cq) == 0,
+	   "destroy");
+	sn_dci_fini(&more);
+	sn_remote_stop(&r);
+}
+
 /* t_life --dckey: what ctl.sh asks with various settings. */
 static int
 wrong_dc_key(void)
@@ -435,6 +553,7 @@ main(int argc, char **argv)
 	test_err_in_flight();
 	test_rc();
 	test_own_process();
+	test_forked();
 	sn_dci_fini(&dci);
 	sn_mem_free(mr);
 	sn_close(&dev);
