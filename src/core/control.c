@@ -61,9 +61,7 @@ take_news(struct core *c, void *arg)
 	/* http first: a connection looks at the newest, and what it hands to a request is held by that. */
 	http_set_conf(c->http, use->conf);
 	reqs_set_conf(c->reqs, use);
-	scrub_set(c->scrub, use->conf->store.scrub_interval_ns, use->conf->store.scrub_rate);
-	life_set(c->life, use->conf);
-	ttl_set(c->ttl, use->conf);
+	walks_set_conf(&c->walks, use->conf);
 }
 
 int
@@ -92,7 +90,7 @@ drain_core(struct core *c, void *arg)
 	if (c->phase != CORE_RUN)
 		return;
 	reqs_drain(c->reqs, *(const bool *)arg);
-	core_pause_walks(c, *(const bool *)arg);
+	walks_pause(&c->walks, *(const bool *)arg);
 }
 
 int
@@ -108,11 +106,12 @@ cores_drain(struct cores *cs, bool on, uint64_t wait_ns)
 
 /* ---- the walks ---- */
 
-/* A call of a function of core 0 and its result. */
+/* A call of a walk of core 0, and its result. */
 struct walk_call {
 	_Atomic int users; /* number of threads that have the memory: the caller, and the cores together */
 	_Atomic int result;
-	int (*run)(struct core *c);
+	enum walk_id id;
+	bool on;
 };
 
 static void
@@ -130,11 +129,11 @@ walk_core(struct core *c, void *arg)
 	struct walk_call *wc = arg;
 
 	if (c->index == 0)
-		atomic_store(&wc->result, wc->run(c));
+		atomic_store(&wc->result, walks_call(&c->walks, wc->id, wc->on));
 }
 
-static int
-call_walk(struct cores *cs, int (*run)(struct core *c), uint64_t wait_ns)
+int
+cores_walk(struct cores *cs, enum walk_id id, bool on, uint64_t wait_ns)
 {
 	struct walk_call *wc = calloc(1, sizeof *wc);
 	int r;
@@ -143,7 +142,8 @@ call_walk(struct cores *cs, int (*run)(struct core *c), uint64_t wait_ns)
 		return -ENOMEM;
 	atomic_init(&wc->users, 2);
 	atomic_init(&wc->result, -EAGAIN);
-	wc->run = run;
+	wc->id = id;
+	wc->on = on;
 	r = cores_tell(cs, walk_core, walk_call_free, wc, wait_ns);
 	if (r >= 0)
 		r = atomic_load(&wc->result);
@@ -151,46 +151,10 @@ call_walk(struct cores *cs, int (*run)(struct core *c), uint64_t wait_ns)
 	return r;
 }
 
-static int
-begin_scrub(struct core *c)
+const struct walks_public *
+cores_walks(const struct cores *cs)
 {
-	return scrub_begin(c->scrub);
-}
-
-static int
-cancel_scrub(struct core *c)
-{
-	return scrub_cancel(c->scrub);
-}
-
-static int
-begin_life(struct core *c)
-{
-	return life_begin(c->life);
-}
-
-int
-cores_scrub(struct cores *cs, bool on, uint64_t wait_ns)
-{
-	return call_walk(cs, on ? begin_scrub : cancel_scrub, wait_ns);
-}
-
-int
-cores_begin_expiry(struct cores *cs, uint64_t wait_ns)
-{
-	return call_walk(cs, begin_life, wait_ns);
-}
-
-void
-cores_get_scrub(const struct cores *cs, struct scrub_info *ret_info)
-{
-	scrub_get_info(&cs->scrub, ret_info);
-}
-
-bool
-cores_expire(const struct cores *cs)
-{
-	return atomic_load(&cs->life_walks);
+	return cs->walks;
 }
 
 /* ---- tracing ---- */

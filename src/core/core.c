@@ -178,9 +178,8 @@ cores_start(const struct core_env *env, struct cores **ret_cores, char *err, siz
 	if (rc < 0)
 		snprintf(err, err_len, "the table of client addresses: %s (limits.connections)",
 			 strerror(-rc));
-	if (rc == 0 && (rc = ttl_queue_new(TTL_QUEUE_MAX, TTL_QUEUE_BYTES,
-					   cs->store && store_had_no_expiry(cs->store), &cs->ttl)) < 0)
-		snprintf(err, err_len, "the queue of objects that expire: %s", strerror(-rc));
+	if (rc == 0 && (rc = walks_public_new(cs->store && store_had_no_expiry(cs->store), &cs->walks)) < 0)
+		snprintf(err, err_len, "the state of the walks: %s", strerror(-rc));
 	if (rc == 0)
 		rc = listen_open(cs, env->listen_fds, err, err_len);
 	for (int i = 0; rc == 0 && i < nr; i++)
@@ -238,7 +237,7 @@ cores_free(struct cores *cs)
 		bufpool_fini(&cs->core[i].bufs);
 	}
 	peers_free(cs->peers);
-	ttl_queue_free(cs->ttl);
+	walks_public_free(cs->walks);
 	pthread_cond_destroy(&cs->cond);
 	pthread_mutex_destroy(&cs->lock);
 	free(cs);

@@ -6,7 +6,7 @@
 #define GANTRY_CORE_CORE_H
 
 #include "conf/conf.h"
-#include "walk/scrub.h"
+#include "walk/walks.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -70,19 +70,14 @@ int cores_trace(struct cores *cs, const char *id, uint64_t wait_ns);
 void cores_trace_next(struct cores *cs, int nr);
 int cores_trace_left(const struct cores *cs);
 
-/* Begins a scrub, which reads every object (on: true; walk/scrub.c), or ends the scrub in progress (on:
- * false). Returns 0; -EALREADY: a scrub is in progress already, or there is none to end; -EBUSY: the cores
- * drain; -ENOSYS: there is no store; -EAGAIN: the core did not answer in time, and may follow later;
- * -ENOMEM. */
-int cores_scrub(struct cores *cs, bool on, uint64_t wait_ns);
-/* Begins a walk of the lifecycle rules, which deletes all that is due. Returns the results of cores_scrub(). */
-int cores_begin_expiry(struct cores *cs, uint64_t wait_ns);
+/* Begins a walk (on: true), or ends the walk in progress (on: false). Returns 0; -EALREADY: such a walk is in
+ * progress already, or there is none to end; -EBUSY: the cores drain; -ENOSYS: there is no store; -EAGAIN: the core
+ * did not answer in time, and may follow later; -ENOMEM. */
+int cores_walk(struct cores *cs, enum walk_id id, bool on, uint64_t wait_ns);
 
 /* ---- any thread ---- */
-void cores_get_scrub(const struct cores *cs, struct scrub_info *ret_info);
-/* Returns true while a walk deletes objects that a lifecycle rule selects, or uploads older than
- * limits.upload_expire. */
-bool cores_expire(const struct cores *cs);
+/* Returns the state of the walks, which exists until cores_free(). */
+const struct walks_public *cores_walks(const struct cores *cs);
 int cores_nr(const struct cores *cs);
 struct core_info {
 	int cpu;

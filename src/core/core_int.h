@@ -14,10 +14,6 @@
 #include "ring/ring.h"
 #include "stats/stats.h"
 #include "store/store.h"
-#include "walk/expiry.h"
-#include "walk/lifecycle.h"
-#include "walk/scrub.h"
-#include "walk/ttl.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -86,12 +82,7 @@ struct core {
 	struct chan *chan;
 	struct reqs *reqs;
 	struct http *http;
-	struct expiry *expiry; /* NULL: there is no store */
-	/* scrub, on core 0 only; NULL: another core, or there is no store, or its back end has no scrub */
-	struct scrub *scrub;
-	struct ttl *
-		ttl; /* removal of expired objects, on core 0 only; NULL: another core, or there is no store */
-	struct life *life; /* walk of the lifecycle rules, on core 0 only; NULL in the same cases as scrub */
+	struct walks walks;
 	struct stats_core *stats;
 	struct ring_op mail_op;
 	struct chan_wait chan_waits[CHAN_FDS_MAX];
@@ -134,9 +125,7 @@ struct cores {
 	int said, rc;
 	char err[256];
 
-	struct ttl_queue *ttl; /* queue of objects that expire */
-	struct scrub_public scrub;
-	_Atomic bool life_walks; /* true while a walk of the lifecycle is in progress */
+	struct walks_public *walks;
 
 	uint64_t drain_ns;
 	_Atomic bool stop_now;
@@ -159,9 +148,6 @@ int cores_tell(struct cores *cs, tell_fn fn, void (*fini)(void *arg), void *arg,
 struct req_conf *core_conf_new(const struct conf *conf, struct auth_keys *keys);
 
 /* ---- loop.c: the thread ---- */
-/* Pauses the background work of the core (on: true), so that no new step begins, or resumes it (on:
- * false). */
-void core_pause_walks(struct core *c, bool on);
 void *core_main(void *arg);
 /* Posts a message that makes a core drain and end. Called once, on the main thread. */
 void core_stop_post(struct core *c);

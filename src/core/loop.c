@@ -222,14 +222,6 @@ turn(struct core *c)
 
 /* ---- stopping ---- */
 
-void
-core_pause_walks(struct core *c, bool on)
-{
-	scrub_pause(c->scrub, on);
-	life_pause(c->life, on);
-	ttl_pause(c->ttl, on);
-}
-
 static void
 on_stop_tick(struct timer *t)
 {
@@ -253,7 +245,7 @@ on_stop(struct msg *m)
 	enter_phase(c, CORE_DRAIN);
 	if (c->reqs)
 		reqs_drain(c->reqs, true);
-	core_pause_walks(c, true);
+	walks_pause(&c->walks, true);
 }
 
 static void
@@ -267,7 +259,7 @@ static void
 stop_step(struct core *c)
 {
 	uint64_t now = clock_ns(), since = now - c->phase_ns;
-	int live = reqs_live(c->reqs) + scrub_busy(c->scrub) + life_busy(c->life) + ttl_busy(c->ttl);
+	int live = reqs_live(c->reqs) + walks_busy(&c->walks);
 	int conns = http_connections(c->http);
 
 	timer_arm(&c->timers, &c->stop_timer, now + STOP_TICK_NS, on_stop_tick);
@@ -402,8 +394,7 @@ make_reqs(struct core *c)
 			       .operations = c->cs->operations,
 			       .core = c->index,
 			       .replay = c->cs->replay,
-			       .expiry = c->expiry,
-			       .ttl = c->cs->ttl,
+			       .walks = &c->walks,
 			       .trace_next = &c->cs->trace_next,
 			       .want = &c->cs->want,
 			       .between = c->cs->nr > 1 ? between_requests : NULL,
@@ -418,30 +409,12 @@ make_reqs(struct core *c)
 	return rc;
 }
 
-/* What core 0 does in the background. */
 static int
 make_walks(struct core *c)
 {
-	const struct conf *conf = c->cs->conf;
-	struct scrub_env se = {
-		.store = c->port, .bufs = &c->bufs, .timers = &c->timers, .pub = &c->cs->scrub
-	};
-	struct life_env le = {
-		.store = c->port, .timers = &c->timers, .stats = c->stats, .walks = &c->cs->life_walks
-	};
-	struct ttl_env te = { .store = c->port,
-			      .timers = &c->timers,
-			      .stats = c->stats,
-			      .queue = c->cs->ttl,
-			      .grace_ns = conf->store.backend == BACKEND_RADOS ? TTL_GRACE_NS : 0 };
-	int rc;
+	struct walk_env env = { .store = c->port, .bufs = &c->bufs, .timers = &c->timers, .stats = c->stats };
 
-	if (c->index != 0 || !c->port)
-		return 0;
-	rc = scrub_new(&se, conf->store.scrub_interval_ns, conf->store.scrub_rate, &c->scrub);
-	if (rc == 0)
-		rc = life_new(&le, conf, &c->life);
-	return rc < 0 ? rc : ttl_new(&te, conf, &c->ttl);
+	return walks_start(&c->walks, c->cs->walks, &env, c->cs->conf, c->index == 0);
 }
 
 static int
@@ -472,15 +445,12 @@ make_parts(struct core *c)
 	rc = make_chan(c);
 	if (rc < 0)
 		return fail(c, rc, "RDMA channels");
-	if (c->port)
-		rc = expiry_new(c->port, &c->expiry);
-	if (rc == 0)
-		rc = make_reqs(c);
-	if (rc < 0)
-		return fail(c, rc, "requests");
 	rc = make_walks(c);
 	if (rc < 0)
-		return fail(c, rc, "scrub and lifecycle");
+		return fail(c, rc, "walks");
+	rc = make_reqs(c);
+	if (rc < 0)
+		return fail(c, rc, "requests");
 	rc = http_new(c->cs->conf, c->cs->certs, c->cs->peers, c->ring, c->stats, &c->http);
 	if (rc < 0)
 		return fail(c, rc, "HTTP");
@@ -501,7 +471,7 @@ end_parts(struct core *c)
 {
 	struct http *h = c->http;
 
-	core_pause_walks(c, true);
+	walks_pause(&c->walks, true);
 	while (c->port && !store_detach(c->port)) {
 		check(ring_turn(c->ring, NS_PER_MS) >= 0);
 		mailbox_run(&c->mb, 0);
@@ -509,19 +479,12 @@ end_parts(struct core *c)
 		store_turn(c->port, TURN_QUIESCENT);
 	}
 	c->port = NULL;
-	scrub_free(c->scrub);
-	c->scrub = NULL;
-	life_free(c->life);
-	c->life = NULL;
-	ttl_free(c->ttl);
-	c->ttl = NULL;
 	c->phase = CORE_OVER;
 	c->http = NULL; /* sockets that still come are closed */
 	http_free(h);
 	reqs_free(c->reqs);
 	c->reqs = NULL;
-	expiry_free(c->expiry);
-	c->expiry = NULL;
+	walks_end(&c->walks);
 	if (!c->ring)
 		return;
 	for (int i = 0; i < CHAN_FDS_MAX; i++)

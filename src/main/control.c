@@ -16,7 +16,7 @@
 #include <time.h>
 
 #define TELL_NS (50 * NS_PER_MS)
-#define SCRUB_TELL_NS (5 * NS_PER_S)
+#define WALK_TELL_NS (5 * NS_PER_S)
 #define SNAPSHOT_WAIT_NS (60 * NS_PER_S)
 #define TRACE_MAX 1000
 #define SETTLE_DEFAULT_S 60
@@ -210,13 +210,7 @@ trace(void *cookie, const struct admin_args *args, FILE *out)
 	return 200;
 }
 
-/* ---- the scrub ---- */
-
-static void
-show_scrub(void *cookie, FILE *out)
-{
-	pages_scrub_state(cookie, out);
-}
+/* ---- the walks ---- */
 
 /* Answers a call of a walk that has failed. */
 static int
@@ -229,58 +223,37 @@ refuse_walk(int r, FILE *out)
 }
 
 static int
-scrub(void *cookie, const struct admin_args *args, FILE *out)
+call_walk(struct daemon *d, enum walk_id id, const char *name, const char *action, FILE *out)
 {
-	const char *action = admin_arg(args, "action");
-	struct cores *cores;
 	bool stop = action && strcmp(action, "stop") == 0;
+	struct cores *cores = serving(d, out);
 	int r;
 
-	cores = serving(cookie, out);
 	if (!cores)
 		return 503;
 	if (action && !stop && strcmp(action, "start") != 0)
 		return refuse(out, 400, "\"action\" is start (also without it) or stop");
-	r = cores_scrub(cores, !stop, SCRUB_TELL_NS);
+	r = cores_walk(cores, id, !stop, WALK_TELL_NS);
 	if (r < 0 && r != -EALREADY)
 		return refuse_walk(r, out);
 	if (r == 0)
-		log_event(LOG_EV_CONTROL, LOG_NOTE, stop ? "scrub: stopped" : "scrub: started");
-	fprintf(out, "{\"%s\":%s,\"scrub\":", stop ? "stopped" : "started", r == 0 ? "true" : "false");
-	pages_scrub_state(cookie, out);
+		log_event(LOG_EV_CONTROL, LOG_NOTE, "%s: %s", name, stop ? "stopped" : "started");
+	fprintf(out, "{\"%s\":%s,\"%s\":", stop ? "stopped" : "started", r == 0 ? "true" : "false", name);
+	pages_walk(d, id, out);
 	putc('}', out);
 	return 200;
 }
 
-/* ---- the lifecycle ---- */
-
-static void
-show_lifecycle(void *cookie, FILE *out)
-{
-	struct daemon *d = cookie;
-	struct cores *cores = atomic_load(&d->cores);
-
-	fprintf(out, "{\"state\":\"%s\"}", cores && cores_expire(cores) ? "running" : "idle");
-}
-
-static int
-lifecycle(void *cookie, const struct admin_args *args, FILE *out)
-{
-	struct cores *cores = serving(cookie, out);
-	int r;
-
-	if (!cores)
-		return 503;
-	r = cores_begin_expiry(cores, SCRUB_TELL_NS);
-	if (r < 0 && r != -EALREADY)
-		return refuse_walk(r, out);
-	if (r == 0)
-		log_event(LOG_EV_CONTROL, LOG_NOTE, "lifecycle: a walk was started");
-	fprintf(out, "{\"started\":%s,\"lifecycle\":", r == 0 ? "true" : "false");
-	show_lifecycle(cookie, out);
-	putc('}', out);
-	return 200;
-}
+#define WALK(id, name, settles, has_call, args)                                                              \
+	static int name##_post(void *cookie, const struct admin_args *given, FILE *out)                      \
+	{                                                                                                    \
+		return call_walk(cookie, WALK_##id, #name, admin_arg(given, "action"), out);                 \
+	}                                                                                                    \
+	static void name##_get(void *cookie, FILE *out)                                                      \
+	{                                                                                                    \
+		pages_walk(cookie, WALK_##id, out);                                                          \
+	}
+#include "walk/walk.def"
 
 /* ---- the end of background work ---- */
 
@@ -290,11 +263,13 @@ short_pause(void)
 	nanosleep(&(struct timespec){ 0, 10 * (long)NS_PER_MS }, NULL);
 }
 
-/* The walk of the lifecycle first, since what it deletes is work for the store. */
+/* The walks first, since what they delete is work for the store. */
 static const char *
 background(const struct store *st, const struct cores *cores)
 {
-	return cores_expire(cores) ? "lifecycle" : store_background(st);
+	const char *walk = walks_unsettled(cores_walks(cores));
+
+	return walk ? walk : store_background(st);
 }
 
 /* Returns the number of seconds in text, from 1 to max; 0: NULL, or another text. */
@@ -455,8 +430,10 @@ static const struct admin_control controls[] = {
 	  audit_trace_live, NULL, true },
 	{ "/control/snapshot", "", CONTROL_SLOW, snapshot, NULL },
 	{ "/control/settle", "timeout", CONTROL_WAIT, settle, NULL, true },
-	{ "/control/scrub", "action", CONTROL_SLOW, scrub, show_scrub },
-	{ "/control/lifecycle", "", CONTROL_SLOW, lifecycle, show_lifecycle },
+/* No request has an empty path. */
+#define WALK(id, name, settles, has_call, args)                                                              \
+	{ has_call ? "/control/" #name : "", args, CONTROL_SLOW, name##_post, name##_get },
+#include "walk/walk.def"
 	{ "/control/disk/drain", "disk", CONTROL_DISKS, disks_drain, disks_show_move },
 	{ "/control/disk/add", "disk size force", CONTROL_DISKS, disks_add, disks_show_move },
 	{ "/control/disk/cancel", "", CONTROL_DISKS, disks_cancel, disks_show_move },

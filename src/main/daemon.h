@@ -8,6 +8,7 @@
 
 #include "admin/admin.h"
 #include "conf/conf.h"
+#include "walk/walks.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -405,8 +406,8 @@ void daemon_listen_text(const struct conf_listen *l, int port, char *out, size_t
 int daemon_say_ready(struct daemon *d, const char *ready_file);
 
 /* Fills in the functions of pages.c that the admin thread calls. */
-/* Writes the state and findings of the scrub as a JSON object. */
-void pages_scrub_state(struct daemon *d, FILE *out);
+/* Writes the state of a walk as a JSON object. */
+void pages_walk(struct daemon *d, enum walk_id id, FILE *out);
 void pages_env(struct daemon *d, struct admin_env *ret_env);
 
 #endif

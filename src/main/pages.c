@@ -440,7 +440,7 @@ status(void *cookie, FILE *out)
 	fputs("\"configuration\":", out);
 	daemon_reload_show(d, out);
 	fputs(",\n\"scrub\":", out);
-	pages_scrub_state(d, out);
+	pages_walk(d, WALK_SCRUB, out);
 	fprintf(out, ",\n\"access_keys\":%d,\"replay\":", atomic_load(&d->key_nr));
 	replay_state(d, out);
 	fputs(",\n\"cores\":", out);
@@ -460,6 +460,14 @@ config(void *cookie, FILE *out)
 
 	conf_print_json(c, out);
 	daemon_conf_put(c);
+}
+
+void
+pages_walk(struct daemon *d, enum walk_id id, FILE *out)
+{
+	struct cores *cores = atomic_load(&d->cores);
+
+	walks_show(cores ? cores_walks(cores) : NULL, id, atomic_load(&d->store), out);
 }
 
 void

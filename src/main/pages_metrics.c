@@ -211,25 +211,6 @@ store_metrics(struct daemon *d, struct stats_out *out)
 }
 
 static void
-scrub_metrics(struct daemon *d, struct stats_out *out)
-{
-	struct cores *cores = atomic_load(&d->cores);
-	struct scrub_info i;
-
-	if (!cores)
-		return;
-	cores_get_scrub(cores, &i);
-	stats_emit(out, M_SCRUB_RUNNING, i.state != SCRUB_IDLE, NULL);
-	stats_emit(out, M_SCRUB_WALKS, i.walks, NULL);
-	stats_emit(out, M_SCRUB_OBJECTS, i.objects, NULL);
-	stats_emit(out, M_SCRUB_BYTES, i.bytes, NULL);
-	stats_emit(out, M_SCRUB_ERRORS, i.damaged, "crc", NULL);
-	stats_emit(out, M_SCRUB_ERRORS, i.unreadable, "io", NULL);
-	stats_emit(out, M_SCRUB_DAMAGED, i.known_bad, NULL);
-	stats_emit_ns(out, M_SCRUB_FINISHED, i.finished_ns, NULL);
-}
-
-static void
 replay_metrics(struct daemon *d, struct stats_out *out)
 {
 	struct auth_replay_info i = { 0 };
@@ -332,7 +313,8 @@ pages_metrics(void *cookie, struct stats_out *out)
 	certs_metrics(d, out);
 	stats_emit(out, M_DRAINING, atomic_load(&d->drained) || atomic_load(&d->phase) == PHASE_DRAINING,
 		   NULL);
-	scrub_metrics(d, out);
+	if (atomic_load(&d->cores))
+		walks_metrics(cores_walks(atomic_load(&d->cores)), out);
 	replay_metrics(d, out);
 	stats_emit(out, M_RDMA_MISSING, d->rdma && rdma_missing(d->rdma, missing, sizeof missing), NULL);
 	for (int i = 0; i < rail_nr(d); i++)

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/core.h"
+#include "walk/scrub.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -50,14 +51,14 @@ rescan_look(struct daemon *d)
 		return;
 	}
 	if (d->rescan == RESCAN_UNKNOWN) {
-		r = cores_scrub(cores, true, TELL_NS);
+		r = cores_walk(cores, WALK_SCRUB, true, TELL_NS);
 		if (r == 0 || r == -EALREADY) {
 			log_note("a scrub begins, because the store was repaired");
 			d->rescan = RESCAN_RUNS;
 		}
 		return;
 	}
-	cores_get_scrub(cores, &i);
+	scrub_get_info(walks_get(cores_walks(cores), WALK_SCRUB), &i);
 	if (i.walks == 0)
 		return;
 	d->rescan = RESCAN_OVER;

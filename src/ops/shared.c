@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "walk/expiry.h"
 #include "walk/ttl.h"
+#include "walk/walks.h"
 
 /* ---- attributes without some of them ---- */
 
@@ -47,7 +48,7 @@ reply_expiration(struct req *rq, uint64_t size_bytes, const struct store_meta *m
 
 	if (rq->listen->dialect != DIALECT_S3 || env->conf->lifecycle.day_ns != 86400 * NS_PER_S)
 		return;
-	if (expiry_text(env->expiry, &k, size_bytes, meta, rq->began_ns, &rq->out))
+	if (expiry_text(env->walks->expiry, &k, size_bytes, meta, rq->began_ns, &rq->out))
 		reply_ref(rq, "x-amz-expiration", rq->out.p);
 }
 
@@ -63,7 +64,8 @@ expires_written(struct req *rq)
 	struct store_key k = req_key(rq);
 
 	if (rq->expires_ns)
-		ttl_queue_note(rq->rs->env.ttl, k.bucket, k.bucket_len, k.key, k.key_len, rq->expires_ns);
+		ttl_queue_note(rq->rs->env.walks->queue, k.bucket, k.bucket_len, k.key, k.key_len,
+			       rq->expires_ns);
 }
 
 void

@@ -38,7 +38,6 @@ struct auth_keys;
 struct auth_replay;
 struct bufpool;
 struct chan;
-struct expiry;
 struct op_entry;
 struct rdma;
 struct req;
@@ -46,7 +45,7 @@ struct reqs;
 struct stats_core;
 struct store_port;
 struct timers;
-struct ttl_queue;
+struct walks;
 
 /* Functions of http/. conn is the pointer of http/ that was passed to req_begin(). */
 struct reply_ops {
@@ -90,10 +89,7 @@ struct req_env {
 	struct auth_keys *keys;
 	/* table of used signatures (auth.replay); NULL: repeated signatures are not detected */
 	struct auth_replay *replay;
-	/* source of the expiry dates for x-amz-expiration (walk/expiry.h); NULL: no reply has this header */
-	struct expiry *expiry;
-	struct ttl_queue
-		*ttl; /* objects that expire (walk/ttl.h), shared by all cores; NULL: none are noted */
+	const struct walks *walks; /* walks of the core (walk/walks.h) */
 	/* Number of new requests that will be traced from their beginning, shared by all cores; NULL: no
 	 * tracing. */
 	_Atomic int *trace_next;

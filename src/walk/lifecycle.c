@@ -18,8 +18,6 @@
  * not follow a clock that jumps ahead for a moment.
  */
 #define LOG_MODULE "life"
-#include "walk/lifecycle.h"
-
 #include "audit/audit.h"
 #include "base/age_clock.h"
 #include "base/check.h"
@@ -33,7 +31,7 @@
 #include "stats/stats.h"
 #include "store/store.h"
 #include "walk/bucket_config.h"
-#include "walk/walk.h"
+#include "walk/walks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -54,7 +52,6 @@ struct due {
 
 struct life {
 	struct walk walk;
-	struct life_env env;
 	uint64_t day_ns, upload_expire_ns;
 
 	struct store_list ls;
@@ -109,7 +106,6 @@ begun(struct walk *w)
 {
 	struct life *lf = life_of(w);
 
-	atomic_store(lf->env.walks, true);
 	lf->due = malloc(DUE_MAX * sizeof *lf->due);
 	return lf->due ? 0 : -ENOMEM;
 }
@@ -123,11 +119,10 @@ ended(struct walk *w, const char *why)
 		log_warn("lifecycle: %s%.*s%s%s; the walk ends here", w->bucket_len ? "bucket " : "",
 			 (int)w->bucket_len, w->bucket, w->bucket_len ? ": " : "", why);
 	else
-		stats_event(lf->env.stats, STATS_LIFE_WALKS);
+		stats_event(lf->walk.env.stats, STATS_LIFE_WALKS);
 	drop_rules(lf);
 	free(lf->due);
 	lf->due = NULL;
-	atomic_store(lf->env.walks, false);
 }
 
 static void
@@ -288,7 +283,8 @@ list_page(struct life *lf, bool uploads)
 	lf->ls.may_be_partial = true;
 	lf->ls.entry = on_entry;
 	lf->ls.op.done = on_page;
-	r = uploads ? store_list_uploads(lf->env.store, &lf->ls) : store_list(lf->env.store, &lf->ls);
+	r = uploads ? store_list_uploads(lf->walk.env.store, &lf->ls)
+		    : store_list(lf->walk.env.store, &lf->ls);
 	walk_await(&lf->walk, &lf->ls.op, r, page_done);
 }
 
@@ -327,7 +323,7 @@ read_rules(struct life *lf, walk_fn then)
 	lf->ruled = then;
 	lf->attrs.stat.op.done = on_rules;
 	walk_await(w, &lf->attrs.stat.op,
-		   bucket_attrs_read(lf->env.store, w->bucket, w->bucket_len, &lf->attrs), rules_read);
+		   bucket_attrs_read(lf->walk.env.store, w->bucket, w->bucket_len, &lf->attrs), rules_read);
 }
 
 /* ---- objects and uploads ---- */
@@ -402,7 +398,7 @@ deleted(struct walk *w)
 	if (lf->del.op.result == 1) {
 		record(lf, "Expire");
 		lf->expired++;
-		stats_event(lf->env.stats, STATS_EXPIRED);
+		stats_event(lf->walk.env.stats, STATS_EXPIRED);
 	}
 	due_done(lf, lf->del.op.result);
 }
@@ -421,7 +417,7 @@ aborted(struct walk *w)
 	if (lf->up.op.result == 0) {
 		record(lf, "ExpireUpload");
 		lf->aborted++;
-		stats_event(lf->env.stats, STATS_UPLOAD_EXPIRED);
+		stats_event(lf->walk.env.stats, STATS_UPLOAD_EXPIRED);
 	}
 	due_done(lf, lf->up.op.result);
 }
@@ -445,9 +441,10 @@ end_due(struct life *lf)
 	lf->del.op.done = on_deleted;
 	lf->up.op.done = on_aborted;
 	if (lf->uploads)
-		walk_await(w, &lf->up.op, store_upload_abort(lf->env.store, &k, d->id, &lf->up), aborted);
+		walk_await(w, &lf->up.op, store_upload_abort(lf->walk.env.store, &k, d->id, &lf->up),
+			   aborted);
 	else
-		walk_await(w, &lf->del.op, store_delete(lf->env.store, &k, &pre, &lf->del), deleted);
+		walk_await(w, &lf->del.op, store_delete(lf->walk.env.store, &k, &pre, &lf->del), deleted);
 }
 
 /* Nothing is left to do of this page. */
@@ -518,80 +515,38 @@ step_due(struct walk *w)
 	}
 	lf->stat.op.done = on_version;
 	walk_await(w, &lf->stat.op,
-		   store_bucket_get_attrs(lf->env.store, w->bucket, w->bucket_len, NULL, 0, &lf->stat),
+		   store_bucket_get_attrs(lf->walk.env.store, w->bucket, w->bucket_len, NULL, 0, &lf->stat),
 		   version_seen);
 }
 
 /* ---- life ---- */
 
-static const struct walk_ops ops = {
-	.begun = begun, .bucket = step_bucket, .ended = ended, .bucket_units = 1
-};
-
-/* Copies the settings but the interval. */
 static void
-take_conf(struct life *lf, const struct conf *conf)
+set_conf(struct walk *w, const struct conf *conf)
 {
-	check(conf->lifecycle.rate > 0 && conf->lifecycle.day_ns > 0);
-	lf->walk.rate = (uint64_t)conf->lifecycle.rate;
+	struct life *lf = life_of(w);
+
+	check(conf->lifecycle.day_ns > 0);
+	w->interval_ns = conf->lifecycle.interval_ns;
+	w->first_max_ns = FIRST_NS;
+	w->rate = (uint64_t)conf->lifecycle.rate;
 	lf->day_ns = conf->lifecycle.day_ns;
 	lf->upload_expire_ns = conf->limits.upload_expire_ns;
 }
 
-int
-life_new(const struct life_env *env, const struct conf *conf, struct life **ret_life)
+static void
+fini(struct walk *w)
 {
-	struct life *lf = calloc(1, sizeof *lf);
+	struct life *lf = life_of(w);
 
-	if (!lf)
-		return -ENOMEM;
-	lf->env = *env;
-	lf->walk.ops = &ops;
-	lf->walk.store = env->store;
-	lf->walk.timers = env->timers;
-	lf->walk.first_max_ns = FIRST_NS;
-	lf->walk.interval_ns = conf->lifecycle.interval_ns;
-	take_conf(lf, conf);
-	walk_start(&lf->walk);
-	*ret_life = lf;
-	return 0;
-}
-
-void
-life_set(struct life *lf, const struct conf *conf)
-{
-	if (!lf)
-		return;
-	take_conf(lf, conf);
-	walk_set_interval(&lf->walk, conf->lifecycle.interval_ns);
-}
-
-int
-life_begin(struct life *lf)
-{
-	return lf ? walk_begin(&lf->walk) : -ENOSYS;
-}
-
-void
-life_pause(struct life *lf, bool on)
-{
-	if (lf)
-		walk_pause(&lf->walk, on);
-}
-
-int
-life_busy(const struct life *lf)
-{
-	return lf && lf->walk.busy;
-}
-
-void
-life_free(struct life *lf)
-{
-	if (!lf)
-		return;
-	walk_fini(&lf->walk);
 	drop_rules(lf);
 	free(lf->due);
-	free(lf);
 }
+
+const struct walk_ops lifecycle_walk = { .bytes = sizeof(struct life),
+					 .set_conf = set_conf,
+					 .begun = begun,
+					 .bucket = step_bucket,
+					 .ended = ended,
+					 .bucket_units = 1,
+					 .fini = fini };

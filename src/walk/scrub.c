@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The scrub.  It lists objects by the page and reads each from end to end, which checks every granule against
- * its CRC; what it reads it throws away.  Made and owned by core 0, on that core's thread; a walk as walk.h
- * has it, at store.scrub_rate bytes a second.
+ * its CRC; what it reads it throws away.  A walk of core 0, at store.scrub_rate bytes a second.
  *
  *   bucket -> next -> read ... -> next -> read ... -> uploads -> next -> part -> read ... -> part -> next -> ... -> the next bucket
  *
@@ -23,8 +22,9 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "conf/conf.h"
 #include "store/store.h"
-#include "walk/walk.h"
+#include "walk/walks.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -38,8 +38,7 @@
 #define PAGE_MAX 256
 
 struct scrub {
-	struct walk walk;
-	struct scrub_env env;
+	struct walk walk; /* its `pub` is a struct scrub_public */
 
 	struct store_list ls;
 	struct store_obj obj;
@@ -100,32 +99,10 @@ add(_Atomic uint64_t *to, uint64_t n)
 	set(to, get(to) + n);
 }
 
-static void
-set_state(struct scrub *s)
+static struct scrub_public *
+public_of(struct scrub *s)
 {
-	atomic_store(&s->env.pub->state, !s->walk.running ? SCRUB_IDLE
-					 : s->walk.paused ? SCRUB_PAUSED
-							  : SCRUB_RUNNING);
-}
-
-void
-scrub_get_info(const struct scrub_public *pub, struct scrub_info *ret_info)
-{
-	struct scrub_info *i = ret_info;
-	uint64_t last = get(&pub->last_errors);
-
-	i->state = atomic_load(&pub->state);
-	i->walks = get(&pub->walks);
-	i->objects = get(&pub->objects);
-	i->bytes = get(&pub->bytes);
-	i->damaged = get(&pub->damaged);
-	i->unreadable = get(&pub->unreadable);
-	i->walk_objects = get(&pub->walk_objects);
-	i->walk_bytes = get(&pub->walk_bytes);
-	i->walk_errors = get(&pub->walk_errors);
-	i->started_ns = get(&pub->started_ns);
-	i->finished_ns = get(&pub->finished_ns);
-	i->known_bad = last > i->walk_errors ? last : i->walk_errors;
+	return container_of(s->walk.pub, struct scrub_public, walk);
 }
 
 /* ---- a walk ---- */
@@ -134,14 +111,13 @@ static int
 begun(struct walk *w)
 {
 	struct scrub *s = scrub_of(w);
-	struct scrub_public *pub = s->env.pub;
+	struct scrub_public *pub = public_of(s);
 
 	set(&pub->walk_objects, 0);
 	set(&pub->walk_bytes, 0);
 	set(&pub->walk_errors, 0);
 	set(&pub->started_ns, clock_wall_ns());
-	set_state(s);
-	store_reread(s->env.store);
+	store_reread(s->walk.env.store);
 	log_info("scrub: a walk begins");
 	return 0;
 }
@@ -150,11 +126,11 @@ static void
 ended(struct walk *w, const char *why)
 {
 	struct scrub *s = scrub_of(w);
-	struct scrub_public *pub = s->env.pub;
+	struct scrub_public *pub = public_of(s);
 	uint64_t errors = get(&pub->walk_errors);
 
 	/* Who sees that there is one walk more sees that it is over. */
-	set_state(s);
+	walk_publish(w);
 	/* What an earlier walk has found is not healed by one that did not get there. */
 	if (!why || errors > get(&pub->last_errors))
 		set(&pub->last_errors, errors);
@@ -262,7 +238,8 @@ step_next(struct walk *w)
 	s->ls.entry = on_object;
 	s->ls.op.done = on_objects;
 	walk_await(w, &s->ls.op,
-		   s->uploads ? store_list_uploads(s->env.store, &s->ls) : store_list(s->env.store, &s->ls),
+		   s->uploads ? store_list_uploads(s->walk.env.store, &s->ls)
+			      : store_list(s->walk.env.store, &s->ls),
 		   page_listed);
 }
 
@@ -323,7 +300,7 @@ step_part(struct walk *w)
 	s->part_nr = s->part_at = 0;
 	s->pl = (struct store_part_list){ .after = s->number, .max = PAGE_MAX, .part = on_part };
 	s->pl.op.done = on_parts;
-	walk_await(w, &s->pl.op, store_list_parts(s->env.store, &k, s->key->id, &s->pl), parts_listed);
+	walk_await(w, &s->pl.op, store_list_parts(s->walk.env.store, &k, s->key->id, &s->pl), parts_listed);
 }
 
 /* ---- an object, or a part ---- */
@@ -338,8 +315,8 @@ step_behind(const struct scrub *s)
 static void
 object_done(struct scrub *s, uint32_t cost)
 {
-	add(&s->env.pub->objects, 1);
-	add(&s->env.pub->walk_objects, 1);
+	add(&public_of(s)->objects, 1);
+	add(&public_of(s)->walk_objects, 1);
 	walk_go_paced(&s->walk, cost < COST_MIN ? COST_MIN : cost, step_behind(s));
 }
 
@@ -347,7 +324,7 @@ object_done(struct scrub *s, uint32_t cost)
 static void
 object_is_bad(struct scrub *s, int err)
 {
-	struct scrub_public *pub = s->env.pub;
+	struct scrub_public *pub = public_of(s);
 	uint64_t nr = get(&pub->walk_errors) + 1;
 	char part[48] = "";
 
@@ -390,14 +367,14 @@ read_done(struct walk *w)
 	int r = s->rd.op.result;
 	uint32_t len = s->len;
 
-	bufpool_put(s->env.bufs, s->buf);
+	bufpool_put(s->walk.env.bufs, s->buf);
 	s->buf = NULL;
 	/* A disk that failed: it stands still for that one. */
 	if (r < 0 && r != -ENODEV)
 		object_is_bad(s, r);
-	store_close(s->env.store, &s->obj);
-	add(&s->env.pub->bytes, len);
-	add(&s->env.pub->walk_bytes, len);
+	store_close(s->walk.env.store, &s->obj);
+	add(&public_of(s)->bytes, len);
+	add(&public_of(s)->walk_bytes, len);
 	s->off += len - s->skew;
 	/* An object damaged somewhere is lost to a reader of all of it: no need to know where else. */
 	if (r < 0 || s->off >= s->size_bytes)
@@ -433,7 +410,8 @@ read_begin(struct scrub *s)
 	memset(&s->rd, 0, sizeof s->rd);
 	s->rd.op.done = on_read;
 	walk_await(&s->walk, &s->rd.op,
-		   store_read(s->env.store, &s->obj, &s->rd, s->buf, s->off - s->skew, s->len), read_done);
+		   store_read(s->walk.env.store, &s->obj, &s->rd, s->buf, s->off - s->skew, s->len),
+		   read_done);
 }
 
 static void
@@ -451,7 +429,7 @@ opened(struct walk *w)
 	} else if (s->is_second && s->obj.op.result < 0) {
 		copy_done(s, 0, true);
 	} else if (s->obj.op.result < 0 || !is_same(s)) {
-		store_close(s->env.store, &s->obj);
+		store_close(s->walk.env.store, &s->obj);
 		s->is_second = false;
 		/* Where parts are not opened one is enough to know. */
 		if (s->obj.op.result == -EOPNOTSUPP && s->number)
@@ -459,17 +437,17 @@ opened(struct walk *w)
 		else
 			walk_go_paced(w, COST_MIN, step_behind(s));
 	} else if (s->size_bytes == 0) {
-		store_close(s->env.store, &s->obj);
+		store_close(s->walk.env.store, &s->obj);
 		copy_done(s, 0, true);
 	} else {
-		s->buf = bufpool_get(s->env.bufs, BUF_SMALL);
+		s->buf = bufpool_get(s->walk.env.bufs, BUF_SMALL);
 		if (s->buf) {
 			/* What this walk passes by another one finds in a month. */
 			s->obj.mends_first = true;
 			read_begin(s);
 			return;
 		}
-		store_close(s->env.store, &s->obj);
+		store_close(s->walk.env.store, &s->obj);
 		walk_go_at(w, clock_ns() + SCARCE_NS, step_read);
 	}
 }
@@ -485,7 +463,7 @@ static void
 step_read(struct walk *w)
 {
 	struct scrub *s = scrub_of(w);
-	const struct bufpool *bp = s->env.bufs;
+	const struct bufpool *bp = s->walk.env.bufs;
 	struct store_key k = key_of(s);
 	int r;
 
@@ -495,79 +473,28 @@ step_read(struct walk *w)
 	}
 	memset(&s->obj, 0, sizeof s->obj);
 	s->obj.op.done = on_opened;
-	r = s->number      ? store_open_part(s->env.store, &k, s->key->id, s->number, s->is_second, &s->obj)
-	    : s->is_second ? store_open_second(s->env.store, &k, &s->obj)
-			   : store_open(s->env.store, &k, &s->obj);
+	r = s->number ? store_open_part(s->walk.env.store, &k, s->key->id, s->number, s->is_second, &s->obj)
+	    : s->is_second ? store_open_second(s->walk.env.store, &k, &s->obj)
+			   : store_open(s->walk.env.store, &k, &s->obj);
 	walk_await(w, &s->obj.op, r, opened);
 }
 
 /* ---- life ---- */
 
-static const struct walk_ops ops = {
-	.begun = begun, .bucket = step_bucket, .ended = ended, .bucket_units = COST_MIN
-};
-
-int
-scrub_new(const struct scrub_env *env, uint64_t interval_ns, uint64_t rate, struct scrub **ret_scrub)
+static void
+set_conf(struct walk *w, const struct conf *conf)
 {
-	struct scrub *s = calloc(1, sizeof *s);
-
-	if (!s)
-		return -ENOMEM;
-	s->env = *env;
-	s->walk.ops = &ops;
-	s->walk.store = env->store;
-	s->walk.timers = env->timers;
-	s->walk.interval_ns = interval_ns;
-	s->walk.first_max_ns = FIRST_NS;
-	s->walk.rate = rate;
-	walk_start(&s->walk);
-	*ret_scrub = s;
-	return 0;
+	w->interval_ns = conf->store.scrub_interval_ns;
+	w->first_max_ns = FIRST_NS;
+	w->rate = conf->store.scrub_rate;
 }
 
-void
-scrub_set(struct scrub *s, uint64_t interval_ns, uint64_t rate)
-{
-	if (!s)
-		return;
-	check(rate > 0);
-	s->walk.rate = rate;
-	walk_set_interval(&s->walk, interval_ns);
-}
-
-void
-scrub_pause(struct scrub *s, bool on)
-{
-	if (!s)
-		return;
-	walk_pause(&s->walk, on);
-	set_state(s);
-}
-
-int
-scrub_begin(struct scrub *s)
-{
-	return s ? walk_begin(&s->walk) : -ENOSYS;
-}
-
-int
-scrub_cancel(struct scrub *s)
-{
-	return s ? walk_cancel(&s->walk) : -ENOSYS;
-}
-
-int
-scrub_busy(const struct scrub *s)
-{
-	return s && s->walk.busy;
-}
-
-void
-scrub_free(struct scrub *s)
-{
-	if (!s)
-		return;
-	walk_fini(&s->walk);
-	free(s);
-}
+const struct walk_ops scrub_walk = { .bytes = sizeof(struct scrub),
+				     .public_bytes = sizeof(struct scrub_public),
+				     .set_conf = set_conf,
+				     .begun = begun,
+				     .bucket = step_bucket,
+				     .ended = ended,
+				     .bucket_units = COST_MIN,
+				     .metrics = scrub_metrics,
+				     .show = scrub_show };

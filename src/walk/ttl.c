@@ -20,7 +20,7 @@
 #include "conf/conf.h"
 #include "stats/stats.h"
 #include "store/store.h"
-#include "walk/walk.h"
+#include "walk/walks.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -40,11 +40,9 @@ struct removal {
 
 struct ttl {
 	struct walk walk;
-	struct ttl_env env;
 	struct timer timer;
-	bool paused;
-	uint64_t shards; /* one bit for each of the first 64 shards; 1: the shard belongs to this process */
-	int busy_nr;
+	uint64_t grace_ns; /* time in ns from the expiry to the removal: 0, or TTL_GRACE_NS */
+	uint64_t shards;   /* one bit for each of the first 64 shards; 1: the shard belongs to this process */
 	struct removal of[REMOVALS_MAX];
 
 	/* the walk */
@@ -81,7 +79,7 @@ walk_later(struct ttl *t)
 
 	if (t->rest_ns <= now)
 		t->rest_ns = now + REST_NS;
-	ttl_queue_missed(t->env.queue);
+	ttl_queue_missed(t->walk.env.queue);
 }
 
 static void
@@ -92,11 +90,11 @@ removed(struct removal *rm, int r)
 	const char *key = n->names + n->bucket_len;
 
 	if (r == 1) {
-		stats_event(t->env.stats, STATS_TTL_REMOVED);
+		stats_event(t->walk.env.stats, STATS_TTL_REMOVED);
 		audit_expired("Expire", n->names, n->bucket_len, key, n->key_len);
 	} else if (is_for_later(r)) {
-		ttl_queue_note(t->env.queue, n->names, n->bucket_len, key, n->key_len,
-			       age_clock_ns() - t->env.grace_ns + AGAIN_NS);
+		ttl_queue_note(t->walk.env.queue, n->names, n->bucket_len, key, n->key_len,
+			       age_clock_ns() - t->grace_ns + AGAIN_NS);
 	} else if (is_of_disk(r)) {
 		walk_later(t);
 	}
@@ -110,7 +108,7 @@ on_removed(struct store_op *op)
 	struct removal *rm = container_of(container_of(op, struct store_del, op), struct removal, del);
 	struct ttl *t = rm->ttl;
 
-	t->busy_nr--;
+	t->walk.other_nr--;
 	removed(rm, op->result);
 	remove_due(t);
 }
@@ -119,9 +117,9 @@ on_removed(struct store_op *op)
 static void
 remove_due(struct ttl *t)
 {
-	uint64_t due_ns = age_clock_ns() - t->env.grace_ns;
+	uint64_t due_ns = age_clock_ns() - t->grace_ns;
 
-	for (int i = 0; !t->paused && i < REMOVALS_MAX; i++) {
+	for (int i = 0; !t->walk.paused && i < REMOVALS_MAX; i++) {
 		struct store_pre pre = { .kind = PRE_EXPIRED, .expired_ns = due_ns };
 		struct removal *rm = &t->of[i];
 		struct store_key k;
@@ -129,7 +127,7 @@ remove_due(struct ttl *t)
 
 		if (rm->name)
 			continue;
-		rm->name = ttl_queue_take(t->env.queue, due_ns);
+		rm->name = ttl_queue_take(t->walk.env.queue, due_ns);
 		if (!rm->name)
 			return;
 		k = (struct store_key){ .bucket = rm->name->names,
@@ -137,9 +135,9 @@ remove_due(struct ttl *t)
 					.key = rm->name->names + rm->name->bucket_len,
 					.key_len = rm->name->key_len };
 		rm->del.op.done = on_removed;
-		r = store_delete(t->env.store, &k, &pre, &rm->del);
+		r = store_delete(t->walk.env.store, &k, &pre, &rm->del);
 		if (r == 0)
-			t->busy_nr++;
+			t->walk.other_nr++;
 		else
 			removed(rm, r < 0 ? r : rm->del.op.result);
 	}
@@ -159,10 +157,10 @@ own_shards(struct store_port *p)
 static void
 look_at_share(struct ttl *t)
 {
-	uint64_t shards = own_shards(t->env.store);
+	uint64_t shards = own_shards(t->walk.env.store);
 
 	if (shards != t->shards)
-		ttl_queue_missed(t->env.queue);
+		ttl_queue_missed(t->walk.env.queue);
 	t->shards = shards;
 }
 
@@ -172,11 +170,13 @@ on_tick(struct timer *timer)
 	struct ttl *t = container_of(timer, struct ttl, timer);
 	uint64_t now = clock_ns();
 
-	remove_due(t);
-	look_at_share(t);
-	if (!t->walk.running && now >= t->rest_ns && ttl_queue_wants_walk(t->env.queue))
-		walk_begin(&t->walk);
-	timer_arm(t->env.timers, &t->timer, now + TICK_NS, on_tick);
+	if (!t->walk.paused) {
+		remove_due(t);
+		look_at_share(t);
+		if (!t->walk.running && now >= t->rest_ns && ttl_queue_wants_walk(t->walk.env.queue))
+			walk_begin(&t->walk);
+	}
+	timer_arm(t->walk.env.timers, &t->timer, now + TICK_NS, on_tick);
 }
 
 /* ---- the walk ---- */
@@ -192,7 +192,7 @@ ttl_of(struct walk *w)
 static int
 begun(struct walk *w)
 {
-	ttl_queue_walks(ttl_of(w)->env.queue);
+	ttl_queue_walks(w->env.queue);
 	return 0;
 }
 
@@ -228,7 +228,8 @@ on_entry(struct store_list *ls, const struct store_entry *e)
 	t->is_started = true;
 	t->seen++;
 	if (e->expires_ns && walk_has(w, e->name, e->name_len))
-		ttl_queue_note(t->env.queue, w->bucket, w->bucket_len, e->name, e->name_len, e->expires_ns);
+		ttl_queue_note(t->walk.env.queue, w->bucket, w->bucket_len, e->name, e->name_len,
+			       e->expires_ns);
 	return true;
 }
 
@@ -273,69 +274,42 @@ step_page(struct walk *w)
 		ls->after = t->from;
 		ls->after_len = t->from_len;
 	}
-	walk_await(w, &ls->op, store_list(t->env.store, ls), page_done);
+	walk_await(w, &ls->op, store_list(t->walk.env.store, ls), page_done);
 }
 
 /* ---- life ---- */
 
-static const struct walk_ops ops = {
-	.begun = begun, .bucket = step_bucket, .ended = ended, .bucket_units = 1
-};
-
-int
-ttl_new(const struct ttl_env *env, const struct conf *conf, struct ttl **ret_ttl)
+static void
+set_conf(struct walk *w, const struct conf *conf)
 {
-	struct ttl *t = calloc(1, sizeof *t);
+	w->rate = (uint64_t)conf->lifecycle.rate;
+	ttl_of(w)->grace_ns = conf->store.backend == BACKEND_RADOS ? TTL_GRACE_NS : 0;
+}
 
-	if (!t)
-		return -ENOMEM;
-	t->env = *env;
+static void
+made(struct walk *w)
+{
+	struct ttl *t = ttl_of(w);
+
 	for (int i = 0; i < REMOVALS_MAX; i++)
 		t->of[i].ttl = t;
-	t->walk.ops = &ops;
-	t->walk.store = env->store;
-	t->walk.timers = env->timers;
-	t->walk.rate = (uint64_t)conf->lifecycle.rate;
-	t->shards = own_shards(env->store);
-	walk_start(&t->walk);
-	timer_arm(env->timers, &t->timer, clock_ns() + TICK_NS, on_tick);
-	*ret_ttl = t;
-	return 0;
+	t->shards = own_shards(w->env.store);
+	timer_arm(w->env.timers, &t->timer, clock_ns() + TICK_NS, on_tick);
 }
 
-void
-ttl_set(struct ttl *t, const struct conf *conf)
+static void
+fini(struct walk *w)
 {
-	if (t)
-		t->walk.rate = (uint64_t)conf->lifecycle.rate;
+	struct ttl *t = ttl_of(w);
+
+	timer_disarm(w->env.timers, &t->timer);
 }
 
-void
-ttl_pause(struct ttl *t, bool on)
-{
-	if (!t || t->paused == on)
-		return;
-	t->paused = on;
-	walk_pause(&t->walk, on);
-	if (on)
-		timer_disarm(t->env.timers, &t->timer);
-	else
-		timer_arm(t->env.timers, &t->timer, clock_ns(), on_tick);
-}
-
-int
-ttl_busy(const struct ttl *t)
-{
-	return t ? t->busy_nr + t->walk.busy : 0;
-}
-
-void
-ttl_free(struct ttl *t)
-{
-	if (!t)
-		return;
-	check(t->busy_nr == 0);
-	timer_disarm(t->env.timers, &t->timer);
-	walk_fini(&t->walk);
-	free(t);
-}
+const struct walk_ops ttl_walk = { .bytes = sizeof(struct ttl),
+				   .set_conf = set_conf,
+				   .begun = begun,
+				   .bucket = step_bucket,
+				   .ended = ended,
+				   .bucket_units = 1,
+				   .made = made,
+				   .fini = fini };

@@ -9,6 +9,8 @@
  * the objects that the queue lacks. A walk begins after the start (unless no object had an expiry), when the queue is
  * nearly empty after it had no room for some names, and a minute after a disk has refused a removal or a walk has
  * failed.
+ *
+ * The functions on the queue are for any thread.
  */
 #ifndef GANTRY_WALK_TTL_H
 #define GANTRY_WALK_TTL_H
@@ -17,14 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct conf;
-struct stats_core;
-struct store_port;
-struct timers;
-struct ttl;
 struct ttl_queue;
-
-/* ---- the queue: any thread ---- */
 
 #define TTL_QUEUE_MAX 65536u               /* names of a daemon's queue */
 #define TTL_QUEUE_BYTES ((size_t)16 << 20) /* their memory */
@@ -56,27 +51,8 @@ void ttl_queue_walks(struct ttl_queue *q);
  * the keys. */
 void ttl_queue_missed(struct ttl_queue *q);
 
-/* ---- the remover: core 0 ---- */
-
-struct ttl_env {
-	struct store_port *store;
-	struct timers *timers;
-	struct stats_core *stats; /* counter of removed objects */
-	struct ttl_queue *queue;
-	uint64_t grace_ns; /* time in ns from the expiry to the removal: 0, or TTL_GRACE_NS */
-};
-/* For a store that several processes use: the clocks of their hosts differ by less. */
+/* Time from the expiry of an object to its removal from a store that several processes use: the clocks of their hosts
+ * differ by less. */
 #define TTL_GRACE_NS (60 * NS_PER_S)
-
-/* Makes a remover; it walks with lifecycle.rate. Returns 0 or -ENOMEM. */
-int ttl_new(const struct ttl_env *env, const struct conf *conf, struct ttl **ret_ttl);
-/* Applies lifecycle.rate of another configuration. t may be NULL in this function and the following ones. */
-void ttl_set(struct ttl *t, const struct conf *conf);
-/* Pauses or resumes the removal. */
-void ttl_pause(struct ttl *t, bool on);
-/* Returns the number of store operations in flight. */
-int ttl_busy(const struct ttl *t);
-/* Frees a remover that has no operation in flight. */
-void ttl_free(struct ttl *t);
 
 #endif

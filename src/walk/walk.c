@@ -6,6 +6,7 @@
 #include "base/list.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define LATE_NS (100 * NS_PER_MS)     /* so much of its time it may make up for */
@@ -29,9 +30,9 @@ static void
 arm(struct walk *w)
 {
 	if (w->paused || w->due_ns == UINT64_MAX)
-		timer_disarm(w->timers, &w->timer);
+		timer_disarm(w->env.timers, &w->timer);
 	else
-		timer_arm(w->timers, &w->timer, w->due_ns, on_timer);
+		timer_arm(w->env.timers, &w->timer, w->due_ns, on_timer);
 }
 
 void
@@ -116,6 +117,7 @@ walk_end(struct walk *w, const char *why)
 	w->running = w->cancelled = false;
 	w->rest_ns = clock_ns();
 	w->ops->ended(w, why);
+	walk_publish(w);
 	rest(w);
 }
 
@@ -129,6 +131,7 @@ step_begin(struct walk *w)
 	w->bucket[0] = 0;
 	w->bucket_len = 0;
 	w->pace_ns = clock_ns();
+	walk_publish(w);
 	r = w->ops->begun(w);
 	if (r < 0)
 		walk_end(w, strerror(-r));
@@ -186,7 +189,7 @@ step_bucket(struct walk *w)
 	ls->max = 1;
 	ls->entry = on_bucket;
 	ls->op.done = on_buckets;
-	walk_await(w, &ls->op, store_list(w->store, ls), bucket_found);
+	walk_await(w, &ls->op, store_list(w->env.store, ls), bucket_found);
 }
 
 void
@@ -198,26 +201,66 @@ walk_next_bucket(struct walk *w)
 bool
 walk_has(const struct walk *w, const char *key, size_t len)
 {
-	return store_share(w->store, store_shard(key, len));
+	return store_share(w->env.store, store_shard(key, len));
 }
 
 /* ---- the owner's ---- */
 
-void
-walk_start(struct walk *w)
+int
+walk_new(const struct walk_ops *ops, const struct walk_env *env, const struct conf *conf,
+	 struct walk_public *pub, struct walk **ret_walk)
 {
-	check(w->rate > 0);
+	struct walk *w = calloc(1, ops->bytes);
+
+	if (!w)
+		return -ENOMEM;
+	w->ops = ops;
+	w->env = *env;
+	w->pub = pub;
 	w->first = true;
 	w->rest_ns = clock_ns();
-	rest(w);
+	if (ops->made)
+		ops->made(w);
+	walk_set_conf(w, conf);
+	*ret_walk = w;
+	return 0;
 }
 
 void
-walk_set_interval(struct walk *w, uint64_t interval_ns)
+walk_free(struct walk *w)
 {
-	w->interval_ns = interval_ns;
+	if (!w)
+		return;
+	check(walk_busy(w) == 0);
+	timer_disarm(w->env.timers, &w->timer);
+	if (w->ops->fini)
+		w->ops->fini(w);
+	free(w);
+}
+
+void
+walk_set_conf(struct walk *w, const struct conf *conf)
+{
+	w->ops->set_conf(w, conf);
+	check(w->rate > 0);
 	if (!w->running)
 		rest(w);
+}
+
+void
+walk_publish(struct walk *w)
+{
+	atomic_store(&w->pub->state, !w->running ? WALK_IDLE : w->paused ? WALK_PAUSED : WALK_RUNNING);
+}
+
+const char *
+walk_state_text(const struct walk_public *pub)
+{
+	static const char *const text[] = {
+		[WALK_IDLE] = "idle", [WALK_RUNNING] = "running", [WALK_PAUSED] = "paused"
+	};
+
+	return text[pub ? atomic_load(&pub->state) : WALK_IDLE];
 }
 
 void
@@ -228,6 +271,7 @@ walk_pause(struct walk *w, bool on)
 	w->paused = on;
 	if (!w->busy)
 		arm(w);
+	walk_publish(w);
 }
 
 int
@@ -248,15 +292,14 @@ walk_cancel(struct walk *w)
 		return -EALREADY;
 	w->cancelled = true;
 	if (!w->busy) {
-		timer_disarm(w->timers, &w->timer);
+		timer_disarm(w->env.timers, &w->timer);
 		walk_end(w, "on request");
 	}
 	return 0;
 }
 
-void
-walk_fini(struct walk *w)
+int
+walk_busy(const struct walk *w)
 {
-	check(!w->busy);
-	timer_disarm(w->timers, &w->timer);
+	return w->busy + w->other_nr;
 }

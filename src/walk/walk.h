@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The common part of the walks over the store: the start of a walk, the next bucket, the pace, and pause and
- * end. A walker (scrub.c, lifecycle.c) embeds a struct walk and defines in struct walk_ops its work in a
- * bucket. All functions run on the thread of the port.
+ * end. A walker (scrub.c, lifecycle.c, ttl.c) has a struct walk as its first member and defines in struct walk_ops
+ * its work in a bucket; its row of walk.def makes it a walk of the daemon. All functions run on the thread of the
+ * port, except those on struct walk_public.
  *
  *   rest -> begun -> bucket -> steps of the walker ... -> bucket -> ... -> ended -> rest
  *
@@ -21,13 +22,34 @@
 #include "base/timer.h"
 #include "store/store.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+struct bufpool;
+struct conf;
+struct stats_core;
+struct stats_out;
+struct ttl_queue;
 struct walk;
 typedef void (*walk_fn)(struct walk *w);
 
+enum walk_state { WALK_IDLE, WALK_RUNNING, WALK_PAUSED };
+
+/* The state of a walk that other threads read; a walker with more to show has a struct of its own with this one as
+ * its first member. Written by the walk alone. */
+struct walk_public {
+	_Atomic int state;
+};
+
 struct walk_ops {
+	size_t bytes;        /* size of the walker */
+	size_t public_bytes; /* size of its public state; 0: struct walk_public */
+	/* Applies the settings of a configuration, and keeps no reference to it: sets w->interval_ns and w->rate, and at
+	 * the first call w->first_max_ns. */
+	void (*set_conf)(struct walk *w, const struct conf *conf);
 	/* Begins a walk. Returns 0, or -errno, which ends the walk. */
 	int (*begun)(struct walk *w);
 	/* Takes the first step in w->bucket. The last step calls walk_next_bucket(). */
@@ -36,16 +58,36 @@ struct walk_ops {
 	 * complete. */
 	void (*ended)(struct walk *w, const char *why);
 	uint64_t bucket_units; /* cost of a bucket, in units of the rate */
+
+	/* The following functions may be NULL. */
+
+	walk_fn made; /* prepares what the walker has in addition to its walk, before the first rest */
+	walk_fn fini; /* ends what made() has begun, and releases the resources of the walker */
+	/* Emits the metrics of the walk. Any thread. */
+	void (*metrics)(const struct walk_public *pub, struct stats_out *out);
+	/* Writes the state as a JSON object; NULL: the object has the state alone. pub NULL: the daemon has no walks
+	 * now; store NULL: it has no store. Any thread. */
+	void (*show)(const struct walk_public *pub, struct store *store, FILE *out);
+};
+
+/* The parts of a core that its walks use. */
+struct walk_env {
+	struct store_port *store;
+	struct bufpool *bufs; /* pool of small buffers, which are taken only while most of them are free */
+	struct timers *timers;
+	struct stats_core *stats;
+	struct ttl_queue *queue; /* objects that expire */
 };
 
 struct walk {
 	const struct walk_ops *ops;
-	struct store_port *store;
-	struct timers *timers;
+	struct walk_env env;
+	struct walk_public *pub;
 	uint64_t interval_ns;  /* time in ns from the end of a walk to the next; 0: walks only on request */
-	uint64_t first_max_ns; /* longest time in ns from walk_start() to the first walk */
+	uint64_t first_max_ns; /* longest time in ns from walk_new() to the first walk */
 	uint64_t rate;         /* units a second, > 0; the walker defines the unit */
 
+	int other_nr; /* number of store operations in flight apart from that of the walk; counted by the walker */
 	/* running: true: a walk is in progress; paused: true: the walk is paused. For the walker to read. */
 	bool running, paused;
 	char bucket[STORE_BUCKET_MAX + 1];
@@ -66,10 +108,14 @@ struct walk {
 
 /* ---- the walker's owner ---- */
 
-/* Begins the first rest. The caller has set all members up to `rate`, and has zeroed the others. */
-void walk_start(struct walk *w);
-/* Sets another interval, for the current rest and later ones. */
-void walk_set_interval(struct walk *w, uint64_t interval_ns);
+/* Makes a walker, whose first rest begins. pub: zeroed, and kept by the caller until walk_free(). Returns 0 or
+ * -ENOMEM. */
+int walk_new(const struct walk_ops *ops, const struct walk_env *env, const struct conf *conf,
+	     struct walk_public *pub, struct walk **ret_walk);
+/* Frees a walker that has no operation in flight. NULL is allowed. */
+void walk_free(struct walk *w);
+/* Applies the settings of another configuration, also to the current rest. */
+void walk_set_conf(struct walk *w, const struct conf *conf);
 /* Pauses (on: true) or resumes the walk at its current position. */
 void walk_pause(struct walk *w, bool on);
 /* Begins a walk now. Returns 0; -EALREADY: a walk is in progress; -EBUSY: the walk is paused. */
@@ -77,8 +123,13 @@ int walk_begin(struct walk *w);
 /* Cancels the walk in progress: it ends as soon as it has no operation in flight. Returns 0, or -EALREADY if
  * no walk is in progress, or if the walk was cancelled already. */
 int walk_cancel(struct walk *w);
-/* Stops the timer of the walk, before its memory is freed. No operation may be in flight. */
-void walk_fini(struct walk *w);
+/* Returns the number of store operations in flight. */
+int walk_busy(const struct walk *w);
+/* Makes the state of the walk visible to other threads. Called by walk.c; also by ended(), before it changes what
+ * other threads take for the end of a walk. */
+void walk_publish(struct walk *w);
+/* Returns the text of a state; NULL: idle. Any thread. */
+const char *walk_state_text(const struct walk_public *pub);
 
 /* ---- steps ---- */
 

@@ -284,7 +284,7 @@ test_news(void **state)
 	assert_int_equal(rc, -ENOENT);
 	assert_int_equal(cores_show(cs, "", on_line, all), -ENOENT);
 	/* There is no store. */
-	assert_int_equal(cores_scrub(cs, true, 60 * NS_PER_S), -ENOSYS);
+	assert_int_equal(cores_walk(cs, WALK_SCRUB, true, 60 * NS_PER_S), -ENOSYS);
 	assert_int_equal(cores_drain(cs, true, 60 * NS_PER_S), 2);
 	assert_int_equal(cores_drain(cs, false, 60 * NS_PER_S), 2);
 	finish(cs, NS_PER_S);

@@ -72,6 +72,7 @@ test_settle(void **state)
 	char text[256];
 
 	assert_non_null(cores);
+	assert_int_equal(walks_public_new(false, &cores->walks), 0);
 	atomic_store(&d.store, &odd);
 	atomic_store(&d.cores, cores);
 	atomic_store(&d.phase, PHASE_SERVING);
@@ -88,10 +89,10 @@ test_settle(void **state)
 	assert_int_equal(post_with("/control/settle", "timeout", "1", text, sizeof text), 503);
 	assert_string_equal(text, "{\"error\":\"packing is in progress\",\"busy\":\"packing\"}");
 	works_before = 0;
-	atomic_store(&cores->life_walks, true);
+	atomic_store(&walks_get(cores->walks, WALK_LIFECYCLE)->state, WALK_RUNNING);
 	assert_int_equal(post_with("/control/settle", "timeout", "1", text, sizeof text), 503);
 	assert_string_equal(text, "{\"error\":\"lifecycle is in progress\",\"busy\":\"lifecycle\"}");
-	atomic_store(&cores->life_walks, false);
+	atomic_store(&walks_get(cores->walks, WALK_LIFECYCLE)->state, WALK_IDLE);
 	assert_int_equal(post("/control/settle", text, sizeof text), 200);
 	/* What it does not take, and when there is no one to ask. */
 	for (const char *const *bad = (const char *const[]){ "0", "3601", "1s", "-1", "", "999999", NULL };
@@ -102,6 +103,7 @@ test_settle(void **state)
 	assert_null(strstr(text, "busy"));
 	atomic_store(&d.store, NULL);
 	atomic_store(&d.cores, NULL);
+	walks_public_free(cores->walks);
 	free(cores);
 }
 

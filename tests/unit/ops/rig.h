@@ -24,6 +24,7 @@
 #include "tests/fake/fake_chan.h"
 #include "tests/fake/mem_store.h"
 #include "walk/expiry.h"
+#include "walk/walks.h"
 
 #include <arpa/inet.h>
 #include <ctype.h>
@@ -53,7 +54,7 @@ struct rig {
 	struct ring *ring; /* with a store on a disk only */
 	struct store_port *port;
 	struct stats *stats;
-	struct expiry *expiry;
+	struct walks walks;
 	struct reqs *reqs;
 	unsigned char *win; /* the client's memory */
 	int between_nr;
@@ -250,8 +251,8 @@ rig_start(void **state)
 	env.ops = &rig_ops;
 	env.between = rig_between;
 	env.between_cookie = &rig;
-	assert_int_equal(expiry_new(rig.port, &rig.expiry), 0);
-	env.expiry = rig.expiry;
+	assert_int_equal(expiry_new(rig.port, &rig.walks.expiry), 0);
+	env.walks = &rig.walks;
 	env.operations = op_table;
 	assert_int_equal(reqs_new(&env, &rig.reqs), 0);
 	rig_bucket(0, "/bkt");
@@ -279,7 +280,7 @@ rig_stop(void **state)
 	while (!store_detach(rig.port))
 		rig_turn();
 	reqs_free(rig.reqs);
-	expiry_free(rig.expiry);
+	expiry_free(rig.walks.expiry);
 	store_stop(rig.store);
 	ring_free(rig.ring);
 	chan_free(rig.chan);

@@ -9,21 +9,20 @@
 #include "conf/conf.h"
 #include "stats/stats.h"
 #include "tests/fake/tick_clock.h"
-#include "walk/lifecycle.h"
-#include "walk/walk.h"
+#include "walk/walks.h"
 
 #define INTERVAL_NS (60 * NS_PER_S) /* as from the start to the first walk */
 
 static struct conf conf;
 static struct stats *stats;
-static struct life *lf;
-static _Atomic bool is_walking;
+static struct walk *lf;
+static struct walk_public pub;
 
 static int
 setup(void **state)
 {
 	static const struct stats_names names;
-	struct life_env env = { .timers = &rig.timers, .walks = &is_walking };
+	struct walk_env env = { .timers = &rig.timers };
 
 	rig_start(state);
 	assert_int_equal(stats_new(1, &names, &stats), 0);
@@ -33,7 +32,7 @@ setup(void **state)
 	conf.lifecycle.rate = 1000;
 	env.store = rig.port;
 	env.stats = stats_core(stats, 0);
-	assert_int_equal(life_new(&env, &conf, &lf), 0);
+	assert_int_equal(walk_new(&lifecycle_walk, &env, &conf, &pub, &lf), 0);
 	make_bucket("bkt");
 	return 0;
 }
@@ -41,10 +40,10 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	life_pause(lf, true);
-	while (life_busy(lf))
+	walk_pause(lf, true);
+	while (walk_busy(lf))
 		rig_turn();
-	life_free(lf);
+	walk_free(lf);
 	stats_free(stats);
 	return rig_stop(state);
 }
@@ -92,7 +91,7 @@ test_expires(void **state)
 	make_object("bkt", "tmp/x");
 	rig_pass(INTERVAL_NS - NS_PER_S);
 	assert_int_equal(counted(STATS_LIFE_WALKS), 1);
-	assert_false(is_walking);
+	assert_int_equal(pub.state, WALK_IDLE);
 	assert_true(is_there("bkt", "tmp/x"));
 	rig_pass(2 * NS_PER_S);
 	assert_int_equal(counted(STATS_LIFE_WALKS), 2);
@@ -107,7 +106,7 @@ test_when(void **state)
 	uint64_t from_ns;
 
 	conf.lifecycle.interval_ns = 86400 * NS_PER_S;
-	life_set(lf, &conf);
+	walk_set_conf(lf, &conf);
 	rig_pass(59 * NS_PER_S);
 	assert_int_equal(counted(STATS_LIFE_WALKS), 0);
 	rig_pass(2 * NS_PER_S);
@@ -115,22 +114,21 @@ test_when(void **state)
 	rig_pass(3600 * NS_PER_S);
 	assert_int_equal(counted(STATS_LIFE_WALKS), 1);
 	conf.lifecycle.interval_ns = 4000 * NS_PER_S;
-	life_set(lf, &conf);
+	walk_set_conf(lf, &conf);
 	from_ns = rig.now_ns;
 	wait_walks(1);
 	assert_in_range(rig.now_ns - from_ns, 395 * NS_PER_S, 401 * NS_PER_S);
 	make_objects("bkt", "tmp/", 3);
 	set_rules("bkt", RULE("tmp/", PAST));
 	from_ns = rig.now_ns;
-	assert_int_equal(life_begin(lf), 0);
-	assert_true(is_walking);
-	assert_int_equal(life_begin(lf), -EALREADY);
+	assert_int_equal(walk_begin(lf), 0);
+	assert_int_not_equal(pub.state, WALK_IDLE);
+	assert_int_equal(walk_begin(lf), -EALREADY);
 	wait_walks(1);
 	assert_true(rig.now_ns - from_ns < 10 * NS_PER_S);
 	assert_int_equal(counted(STATS_EXPIRED), 3);
-	life_pause(lf, true);
-	assert_int_equal(life_begin(lf), -EBUSY);
-	assert_int_equal(life_begin(NULL), -ENOSYS);
+	walk_pause(lf, true);
+	assert_int_equal(walk_begin(lf), -EBUSY);
 }
 
 #define DAYS_30                                                                                              \
@@ -146,7 +144,7 @@ test_clock_jumps(void **state)
 
 	age_clock_reset();
 	conf.lifecycle.interval_ns = 60 * NS_PER_S;
-	life_set(lf, &conf);
+	walk_set_conf(lf, &conf);
 	make_objects("bkt", "tmp/", 3);
 	make_upload("bkt", "tmp/up");
 	set_rules("bkt", RULE("tmp/", DAYS_30));
@@ -180,7 +178,7 @@ test_pages(void **state)
 {
 	make_objects("bkt", "tmp/", 2100);
 	conf.lifecycle.day_ns = 2 * NS_PER_S;
-	life_set(lf, &conf);
+	walk_set_conf(lf, &conf);
 	set_rules("bkt", RULE("tmp/1", "<Expiration><Days>1</Days></Expiration>"));
 	wait_walks(1);
 	assert_int_equal(counted(STATS_EXPIRED), 1000);
@@ -197,7 +195,7 @@ test_keeps_to_its_rate(void **state)
 	make_objects("bkt", "tmp/", 300);
 	set_rules("bkt", RULE("tmp/", PAST));
 	conf.lifecycle.rate = 10;
-	life_set(lf, &conf);
+	walk_set_conf(lf, &conf);
 	rig_until(counted(STATS_EXPIRED) == 1);
 	began = rig.now_ns;
 	for (int i = 1; i <= 5; i++) {
@@ -212,7 +210,7 @@ test_keeps_to_its_rate(void **state)
 	/* Another one counts at once. */
 	make_objects("bkt", "tmp/", 300);
 	conf.lifecycle.rate = 1000;
-	life_set(lf, &conf);
+	walk_set_conf(lf, &conf);
 	wait_walks(1);
 	began = rig.now_ns;
 	wait_walks(1);
@@ -262,23 +260,23 @@ test_errors_and_pauses(void **state)
 	make_objects("bkt", "tmp/", 20);
 	before = counted(STATS_EXPIRED);
 	rig_until(counted(STATS_EXPIRED) == before + 5);
-	rig_until(life_busy(lf));
-	life_pause(lf, true);
-	life_pause(lf, true);
-	while (life_busy(lf))
+	rig_until(walk_busy(lf));
+	walk_pause(lf, true);
+	walk_pause(lf, true);
+	while (walk_busy(lf))
 		rig_turn();
 	before = counted(STATS_EXPIRED);
 	assert_true(before < 170);
 	assert_int_equal(timers_next(&rig.timers), UINT64_MAX);
 	rig_pass(10 * INTERVAL_NS);
 	assert_int_equal(counted(STATS_EXPIRED), before);
-	life_pause(lf, false);
+	walk_pause(lf, false);
 	wait_walks(1);
 	assert_int_equal(counted(STATS_EXPIRED), 170);
 	/* ... and while it rests. */
-	life_pause(lf, true);
+	walk_pause(lf, true);
 	rig_pass(10 * INTERVAL_NS);
-	life_pause(lf, false);
+	walk_pause(lf, false);
 	wait_walks(1);
 	assert_true(is_there("bkt", "keep/0004"));
 }
@@ -321,13 +319,13 @@ test_uploads(void **state)
 	wait_walks(1);
 	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 0);
 	conf.limits.upload_expire_ns = INTERVAL_NS * 3;
-	life_set(lf, &conf);
+	walk_set_conf(lf, &conf);
 	wait_walks(1);
 	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 0);
 	wait_walks(1);
 	assert_int_equal(counted(STATS_UPLOAD_EXPIRED), 2);
 	conf.limits.upload_expire_ns = 0;
-	life_set(lf, &conf);
+	walk_set_conf(lf, &conf);
 	/* A rule of their own; more of them than are kept at once. */
 	for (int i = 0; i < 100; i++)
 		make_upload("bkt", "tmp/up");
@@ -348,16 +346,16 @@ test_rules_taken_back(void **state)
 
 	make_objects("bkt", "tmp/", 10);
 	conf.lifecycle.rate = 20;
-	life_set(lf, &conf);
+	walk_set_conf(lf, &conf);
 	set_rules("bkt", RULE("tmp/", PAST));
 	rig_until(counted(STATS_EXPIRED) > 0);
-	assert_true(is_walking);
+	assert_int_not_equal(pub.state, WALK_IDLE);
 	walks = counted(STATS_LIFE_WALKS);
 	set("bkt", BUCKET_TAGGING, "a=b", 3);
 	rig_until(counted(STATS_EXPIRED) >= 3);
 	assert_int_equal(counted(STATS_LIFE_WALKS), walks);
 	/* One may be on its way. */
-	expired = counted(STATS_EXPIRED) + (uint64_t)life_busy(lf);
+	expired = counted(STATS_EXPIRED) + (uint64_t)walk_busy(lf);
 	set_rules("bkt", NULL);
 	wait_walks(2);
 	assert_true(counted(STATS_EXPIRED) <= expired);
@@ -367,7 +365,7 @@ test_rules_taken_back(void **state)
 	expired = counted(STATS_EXPIRED);
 	rig_until(counted(STATS_EXPIRED) == expired + 2);
 	walks = counted(STATS_LIFE_WALKS);
-	expired += 2 + (uint64_t)life_busy(lf);
+	expired += 2 + (uint64_t)walk_busy(lf);
 	set_rules("bkt", RULE("tmp/0008", PAST));
 	wait_walks(1);
 	assert_true(counted(STATS_EXPIRED) <= expired);
@@ -382,7 +380,7 @@ test_written_meanwhile(void **state)
 {
 	make_objects("bkt", "tmp/", 10);
 	conf.lifecycle.rate = 20;
-	life_set(lf, &conf);
+	walk_set_conf(lf, &conf);
 	set_rules("bkt", RULE("tmp/", PAST));
 	rig_until(counted(STATS_EXPIRED) == 2);
 	make_object("bkt", "tmp/0008");
@@ -414,7 +412,7 @@ test_bucket_goes(void **state)
 		make_objects("bkt", "tmp/", 3);
 		make_objects("next", "tmp/", 3);
 		rig_pass(INTERVAL_NS - NS_PER_S);
-		rig_until(life_busy(lf));
+		rig_until(walk_busy(lf));
 		for (int i = 0; i < at; i++)
 			rig_turn();
 		for (int i = 0; i < 3; i++) {
@@ -442,7 +440,7 @@ test_leaves_the_core_alone(void **state)
 	make_objects("bkt", "keep/", 600);
 	set_rules("bkt", RULE("tmp/", PAST));
 	conf.lifecycle.rate = 1000000;
-	life_set(lf, &conf);
+	walk_set_conf(lf, &conf);
 	rig_pass(INTERVAL_NS - NS_PER_S);
 	began = INTERVAL_NS + BEGAN_NS;
 	tick_ns = 50 * NS_PER_US;
@@ -466,10 +464,6 @@ test_leaves_the_core_alone(void **state)
 static void
 test_none(void **state)
 {
-	life_pause(NULL, true);
-	life_set(NULL, &conf);
-	assert_int_equal(life_busy(NULL), 0);
-	life_free(NULL);
 	/* Nothing there at all. */
 	remove_bucket("bkt");
 	wait_walks(2);

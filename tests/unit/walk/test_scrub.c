@@ -9,7 +9,9 @@
 #include "tests/unit/extent/harness.h"
 
 #include "set/set_int.h"
+#include "conf/conf.h"
 #include "walk/scrub.h"
+#include "walk/walks.h"
 #include "tests/fake/fault_ring.h"
 #include "tests/fake/hook_clock.h"
 
@@ -19,10 +21,11 @@
 static char dir[128];
 static struct store_disk_conf dc;
 static struct store_conf conf;
+static struct conf settings;
 static struct store *st;
 static struct loop l;
 static struct scrub_public pub;
-static struct scrub *s;
+static struct walk *s;
 static struct timers timers; /* the scrub's alone: the store has some in the loop's */
 
 static void
@@ -31,7 +34,7 @@ turn(void)
 	uint64_t now = clock_ns(), due = timers_next(&timers);
 
 	/* What rests between two reads waits for nothing but the time. */
-	if (!scrub_busy(s) && due > now && due - now < NS_PER_S)
+	if (!walk_busy(s) && due > now && due - now < NS_PER_S)
 		hook_clock_skip(due - now);
 	timers_run(&timers, clock_ns());
 	loop_turn(&l);
@@ -53,17 +56,27 @@ info(void)
 {
 	struct scrub_info i;
 
-	scrub_get_info(&pub, &i);
+	scrub_get_info(&pub.walk, &i);
 	return i;
+}
+
+static void
+scrub_set(uint64_t interval_ns, uint64_t rate)
+{
+	settings.store.scrub_interval_ns = interval_ns;
+	settings.store.scrub_rate = rate;
+	if (s)
+		walk_set_conf(s, &settings);
 }
 
 static void
 make_scrub(uint64_t interval_ns, uint64_t rate)
 {
-	struct scrub_env env = { .store = l.p, .bufs = &l.bufs, .timers = &timers, .pub = &pub };
+	struct walk_env env = { .store = l.p, .bufs = &l.bufs, .timers = &timers };
 
 	memset(&pub, 0, sizeof pub);
-	assert_int_equal(scrub_new(&env, interval_ns, rate, &s), 0);
+	scrub_set(interval_ns, rate);
+	assert_int_equal(walk_new(&scrub_walk, &env, &settings, &pub.walk, &s), 0);
 }
 
 static int
@@ -92,10 +105,10 @@ setup(void **state)
 static int
 teardown(void **state)
 {
-	scrub_pause(s, true);
-	while (scrub_busy(s))
+	walk_pause(s, true);
+	while (walk_busy(s))
 		turn();
-	scrub_free(s);
+	walk_free(s);
 	s = NULL;
 	assert_int_equal(l.bufs.avail[BUF_SMALL], l.bufs.total[BUF_SMALL]);
 	loop_stop(&l);
@@ -132,7 +145,7 @@ wait_read(void)
 {
 	uint64_t until = clock_ns() + 60 * NS_PER_S;
 
-	while (!scrub_busy(s)) {
+	while (!walk_busy(s)) {
 		assert_true(clock_ns() < until);
 		timers_run(&timers, clock_ns());
 	}
@@ -197,14 +210,14 @@ static void
 test_reads_all(void **state)
 {
 	make_scrub(0, FAST);
-	assert_int_equal(info().state, SCRUB_IDLE);
-	assert_int_equal(scrub_cancel(s), -EALREADY);
-	assert_int_equal(scrub_begin(s), 0);
-	assert_int_equal(info().state, SCRUB_RUNNING);
+	assert_int_equal(info().state, WALK_IDLE);
+	assert_int_equal(walk_cancel(s), -EALREADY);
+	assert_int_equal(walk_begin(s), 0);
+	assert_int_equal(info().state, WALK_RUNNING);
 	assert_true(info().started_ns > 0);
-	assert_int_equal(scrub_begin(s), -EALREADY);
+	assert_int_equal(walk_begin(s), -EALREADY);
 	wait_walks(1);
-	assert_int_equal(info().state, SCRUB_IDLE);
+	assert_int_equal(info().state, WALK_IDLE);
 	assert_int_equal(info().objects, 5);
 	assert_int_equal(info().bytes, ALL_BYTES);
 	assert_int_equal(info().walk_bytes, ALL_BYTES);
@@ -212,7 +225,7 @@ test_reads_all(void **state)
 	assert_true(info().finished_ns >= info().started_ns);
 	assert_int_equal(pins(), 0);
 	/* Another, on request; with an interval of 0 none comes by itself. */
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(2);
 	assert_int_equal(info().objects, 10);
 	assert_int_equal(info().walk_objects, 5);
@@ -230,7 +243,7 @@ test_pages(void **state)
 		assert_int_equal(put_simple(&l, "empty", key, 10, i), 0);
 	}
 	make_scrub(0, FAST);
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(1);
 	assert_int_equal(info().objects, 305);
 }
@@ -240,14 +253,14 @@ test_comes_round(void **state)
 {
 	make_scrub(10 * NS_PER_MS, FAST);
 	wait_walks(2);
-	scrub_set(s, 0, FAST);
-	while (info().state != SCRUB_IDLE)
+	scrub_set(0, FAST);
+	while (info().state != WALK_IDLE)
 		turn();
 	assert_int_equal(timers_next(&timers), UINT64_MAX);
 	/* It rests from the end of the last walk on. */
-	scrub_set(s, 3600 * NS_PER_S, FAST);
+	scrub_set(3600 * NS_PER_S, FAST);
 	assert_true(timers_next(&timers) > clock_ns() + 3000 * NS_PER_S);
-	scrub_set(s, 604800 * NS_PER_S, FAST);
+	scrub_set(604800 * NS_PER_S, FAST);
 	assert_true(timers_next(&timers) > clock_ns() + 604000 * NS_PER_S);
 }
 
@@ -265,7 +278,7 @@ test_finds_damage(void **state)
 {
 	make_scrub(0, FAST);
 	rot(5, 2 * MIB + 17);
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(1);
 	assert_int_equal(info().damaged, 1);
 	assert_int_equal(info().unreadable, 0);
@@ -275,18 +288,18 @@ test_finds_damage(void **state)
 	/* It is left where it is bad. */
 	assert_in_range(info().bytes, ALL_BYTES - MIB, ALL_BYTES - MIB + BUF_SMALL_BYTES + 5000);
 	rot(3, 4999);
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(2);
 	assert_int_equal(info().damaged, 3);
 	assert_int_equal(info().known_bad, 2);
 	/* What is written anew is good; a walk that was ended does not say so, one that came through does. */
 	assert_int_equal(put_simple(&l, "b", "large", LARGE, 6), 0);
 	assert_int_equal(put_simple(&l, "a", "small", 5000, 7), 0);
-	assert_int_equal(scrub_begin(s), 0);
-	assert_int_equal(scrub_cancel(s), 0);
+	assert_int_equal(walk_begin(s), 0);
+	assert_int_equal(walk_cancel(s), 0);
 	assert_int_equal(info().walks, 2);
 	assert_int_equal(info().known_bad, 2);
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(3);
 	assert_int_equal(info().known_bad, 0);
 	assert_int_equal(info().damaged, 3);
@@ -299,7 +312,7 @@ test_keeps_to_its_rate(void **state)
 	uint64_t rate = 4 * MIB, began = clock_ns(), ns;
 
 	make_scrub(0, rate);
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	while (info().walks == 0 && info().bytes < 2 * MIB) {
 		turn();
 		ns = clock_ns() - began;
@@ -308,7 +321,7 @@ test_keeps_to_its_rate(void **state)
 	}
 	assert_true(info().bytes >= 2 * MIB);
 	/* A faster one from now on. */
-	scrub_set(s, 0, FAST);
+	scrub_set(0, FAST);
 	wait_walks(1);
 }
 
@@ -317,7 +330,7 @@ test_survives_changes(void **state)
 {
 	make_scrub(0, 8 * MIB);
 	/* The object goes while it is read. */
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_bytes(5100 + BUF_SMALL_BYTES + MIB);
 	assert_int_equal(obj_delete(&l, "b", "large", NULL), 1);
 	wait_walks(1);
@@ -325,14 +338,14 @@ test_survives_changes(void **state)
 	assert_int_equal(info().walk_errors, 0);
 	/* It becomes another, in the midst of it: the next walk's business. */
 	assert_int_equal(put_simple(&l, "b", "large", LARGE, 8), 0);
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_bytes(info().bytes + 5100 + BUF_SMALL_BYTES + MIB);
 	assert_int_equal(put_simple(&l, "b", "large", LARGE, 9), 0);
 	wait_walks(2);
 	assert_int_equal(info().walk_objects, 4);
 	assert_int_equal(info().walk_errors, 0);
 	/* Its whole bucket goes. */
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_bytes(info().bytes + 5100 + BUF_SMALL_BYTES + MIB);
 	assert_int_equal(obj_delete(&l, "b", "large", NULL), 1);
 	assert_int_equal(obj_delete(&l, "b", "granule", NULL), 1);
@@ -353,7 +366,7 @@ test_stands_back(void **state)
 	while (n < half && n < 512)
 		held[n++] = bufpool_get(&l.bufs, BUF_SMALL);
 	assert_int_equal(n, half);
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	turn_for(100 * NS_PER_MS);
 	assert_int_equal(info().bytes, 0);
 	assert_int_equal(pins(), 0);
@@ -369,43 +382,43 @@ test_pauses(void **state)
 	uint64_t seen;
 
 	make_scrub(0, 8 * MIB);
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_bytes(MIB);
-	scrub_pause(s, true);
-	scrub_pause(s, true);
-	assert_int_equal(info().state, SCRUB_PAUSED);
-	while (scrub_busy(s))
+	walk_pause(s, true);
+	walk_pause(s, true);
+	assert_int_equal(info().state, WALK_PAUSED);
+	while (walk_busy(s))
 		turn();
 	seen = info().bytes;
 	turn_for(100 * NS_PER_MS);
 	assert_int_equal(info().bytes, seen);
 	assert_int_equal(pins(), 0);
-	assert_int_equal(scrub_begin(s), -EALREADY);
+	assert_int_equal(walk_begin(s), -EALREADY);
 	/* It goes on where it was. */
-	scrub_pause(s, false);
+	walk_pause(s, false);
 	wait_walks(1);
 	assert_int_equal(info().bytes, ALL_BYTES);
-	scrub_pause(s, true);
-	assert_int_equal(info().state, SCRUB_IDLE);
-	assert_int_equal(scrub_begin(s), -EBUSY);
-	scrub_pause(s, false);
+	walk_pause(s, true);
+	assert_int_equal(info().state, WALK_IDLE);
+	assert_int_equal(walk_begin(s), -EBUSY);
+	walk_pause(s, false);
 	/* Ended with a read in flight, and while it is paused. */
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_read();
-	assert_int_equal(scrub_cancel(s), 0);
-	assert_int_equal(scrub_cancel(s), -EALREADY);
-	while (info().state != SCRUB_IDLE)
+	assert_int_equal(walk_cancel(s), 0);
+	assert_int_equal(walk_cancel(s), -EALREADY);
+	while (info().state != WALK_IDLE)
 		turn();
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_read();
-	scrub_pause(s, true);
-	while (scrub_busy(s))
+	walk_pause(s, true);
+	while (walk_busy(s))
 		turn();
-	assert_int_equal(scrub_cancel(s), 0);
-	assert_int_equal(info().state, SCRUB_IDLE);
+	assert_int_equal(walk_cancel(s), 0);
+	assert_int_equal(info().state, WALK_IDLE);
 	assert_int_equal(info().walks, 1);
-	scrub_pause(s, false);
-	assert_int_equal(scrub_begin(s), 0);
+	walk_pause(s, false);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(2);
 }
 
@@ -424,7 +437,7 @@ test_disk_errors(void **state)
 	make_scrub(0, FAST);
 	fault_ring_hook = on_io;
 	reads_end_with = -EIO;
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(1);
 	assert_int_equal(info().unreadable, 3);
 	assert_int_equal(info().damaged, 0);
@@ -432,14 +445,14 @@ test_disk_errors(void **state)
 	assert_int_equal(info().objects, 5);
 	assert_int_equal(pins(), 0);
 	reads_end_with = 0;
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(2);
 	assert_int_equal(info().known_bad, 0);
 	assert_int_equal(info().walk_errors, 0);
 	/* Of one that has failed nothing is said of objects. */
 	disk_fail(&extent_store(st)->vol->disk, "for a test");
 	reads_end_with = -EIO;
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(3);
 	assert_int_equal(info().known_bad, 0);
 	assert_int_equal(info().unreadable, 3);
@@ -454,38 +467,26 @@ test_disk_hangs(void **state)
 	make_scrub(0, FAST);
 	fault_ring_hook = on_io;
 	reads_end_with = FAULT_HOLD;
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_read();
 	turn_for(50 * NS_PER_MS);
-	assert_int_equal(scrub_busy(s), 1);
+	assert_int_equal(walk_busy(s), 1);
 	assert_int_equal(pins(), 1);
-	scrub_pause(s, true);
-	assert_int_equal(info().state, SCRUB_PAUSED);
-	scrub_pause(s, false);
-	assert_int_equal(scrub_cancel(s), 0);
-	assert_int_equal(scrub_cancel(s), -EALREADY);
-	assert_int_equal(scrub_begin(s), -EALREADY);
-	assert_int_equal(info().state, SCRUB_RUNNING);
+	walk_pause(s, true);
+	assert_int_equal(info().state, WALK_PAUSED);
+	walk_pause(s, false);
+	assert_int_equal(walk_cancel(s), 0);
+	assert_int_equal(walk_cancel(s), -EALREADY);
+	assert_int_equal(walk_begin(s), -EALREADY);
+	assert_int_equal(info().state, WALK_RUNNING);
 	reads_end_with = 0;
-	while (info().state != SCRUB_IDLE)
+	while (info().state != WALK_IDLE)
 		turn();
 	assert_int_equal(info().walks, 0);
 	assert_int_equal(pins(), 0);
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(1);
 	fault_ring_hook = NULL;
-}
-
-static void
-test_none(void **state)
-{
-	make_scrub(0, FAST);
-	scrub_pause(NULL, true);
-	scrub_set(NULL, 1, 1);
-	assert_int_equal(scrub_begin(NULL), -ENOSYS);
-	assert_int_equal(scrub_cancel(NULL), -ENOSYS);
-	assert_int_equal(scrub_busy(NULL), 0);
-	scrub_free(NULL);
 }
 
 /* ---- parts of uploads in progress ---- */
@@ -550,7 +551,7 @@ test_parts(void **state)
 	put_part(&k, 7, 0, 22);
 	put_part(&k, 9, 5000, 23);
 	make_scrub(0, FAST);
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(1);
 	assert_int_equal(info().objects, 5 + 3 + 260);
 	assert_int_equal(info().bytes, ALL_BYTES + PART_BYTES + 5000 + 26000);
@@ -558,17 +559,17 @@ test_parts(void **state)
 	assert_int_equal(pins(), 0);
 	rot(21, MIB / 2);
 	rot(1260, 3);
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(2);
 	assert_int_equal(info().damaged, 2);
 	assert_int_equal(info().known_bad, 2);
 	assert_int_equal(info().walk_objects, 5 + 3 + 260);
 	/* It is aborted while it is read. */
-	scrub_set(s, 0, 8 * MIB);
-	assert_int_equal(scrub_begin(s), 0);
+	scrub_set(0, 8 * MIB);
+	assert_int_equal(walk_begin(s), 0);
 	wait_bytes(info().bytes + 5100 + 3 * BUF_SMALL_BYTES);
 	assert_int_equal(end_upload(&k), 0);
-	scrub_set(s, 0, FAST);
+	scrub_set(0, FAST);
 	wait_walks(3);
 	assert_int_equal(info().known_bad, 1);
 	assert_int_equal(info().walk_objects, 5 + 260);
@@ -634,7 +635,7 @@ walk_once(void)
 {
 	uint64_t walks = info().walks;
 
-	assert_int_equal(scrub_begin(s), 0);
+	assert_int_equal(walk_begin(s), 0);
 	wait_walks(walks + 1);
 }
 
@@ -762,7 +763,6 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_pauses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_errors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_disk_hangs, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_seconds, setup_two, teardown_two),
 		cmocka_unit_test_setup_teardown(test_seconds_unreadable, setup_two, teardown_two),
 		cmocka_unit_test_setup_teardown(test_parts, setup, teardown),

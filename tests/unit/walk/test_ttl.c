@@ -9,32 +9,33 @@
 #include "conf/conf.h"
 #include "stats/stats.h"
 #include "walk/ttl.h"
+#include "walk/walks.h"
 
 static struct conf conf;
 static struct stats *stats;
 static struct ttl_queue *queue;
-static struct ttl *ttl;
+static struct walk *ttl;
+static struct walk_public pub;
 static bool has_all; /* the store had no object with an expiry at the start */
 
 static void
 start(uint64_t grace_ns, uint32_t room)
 {
-	struct ttl_env env = {
-		.store = rig.port, .timers = &rig.timers, .stats = stats_core(stats, 0), .grace_ns = grace_ns
-	};
+	struct walk_env env = { .store = rig.port, .timers = &rig.timers, .stats = stats_core(stats, 0) };
 
+	conf.store.backend = grace_ns ? BACKEND_RADOS : BACKEND_DISKS;
 	assert_int_equal(ttl_queue_new(room, 1 << 20, has_all, &queue), 0);
 	env.queue = queue;
-	assert_int_equal(ttl_new(&env, &conf, &ttl), 0);
+	assert_int_equal(walk_new(&ttl_walk, &env, &conf, &pub, &ttl), 0);
 }
 
 static void
 stop(void)
 {
-	ttl_pause(ttl, true);
-	while (ttl_busy(ttl))
+	walk_pause(ttl, true);
+	while (walk_busy(ttl))
 		rig_turn();
-	ttl_free(ttl);
+	walk_free(ttl);
 	ttl_queue_free(queue);
 }
 
@@ -310,18 +311,14 @@ test_later(void **state)
 	rig_pass(30 * NS_PER_S);
 	assert_int_equal(objects(true), 0);
 	assert_int_equal(removed(), 2);
-	ttl_pause(ttl, true);
+	walk_pause(ttl, true);
 	make("paused", 1, true);
 	rig_pass(10 * NS_PER_S);
 	assert_int_equal(objects(true), 1);
-	ttl_pause(ttl, false);
+	walk_pause(ttl, false);
 	rig_pass(NS_PER_S);
 	assert_int_equal(objects(true), 0);
-	ttl_set(ttl, &conf);
-	ttl_set(NULL, &conf);
-	ttl_pause(NULL, true);
-	assert_int_equal(ttl_busy(NULL), 0);
-	ttl_free(NULL);
+	walk_set_conf(ttl, &conf);
 	stop();
 }
 

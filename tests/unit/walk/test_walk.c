@@ -22,7 +22,7 @@ static struct toy {
 	char why[64];      /* "": the last walk came to its end */
 	uint64_t ended_ns; /* when that was */
 	int last_result;   /* of the list */
-} toy;
+} * toy;
 
 static struct toy *
 toy_of(struct walk *w)
@@ -101,7 +101,7 @@ step_list(struct walk *w)
 	t->ls.max = 10;
 	t->ls.entry = on_object;
 	t->ls.op.done = on_listed;
-	walk_await(w, &t->ls.op, store_list(w->store, &t->ls), listed);
+	walk_await(w, &t->ls.op, store_list(w->env.store, &t->ls), listed);
 }
 
 static void
@@ -118,35 +118,61 @@ on_bucket(struct walk *w)
 	step_list(w);
 }
 
-static const struct walk_ops toy_ops = {
-	.begun = on_begun, .bucket = on_bucket, .ended = on_ended, .bucket_units = 1
-};
+static uint64_t interval_ns, first_max_ns;
+
+static void
+set_conf(struct walk *w, const struct conf *conf)
+{
+	w->interval_ns = interval_ns;
+	w->first_max_ns = first_max_ns;
+	w->rate = 1000;
+}
+
+static void
+set_interval(uint64_t ns)
+{
+	interval_ns = ns;
+	walk_set_conf(&toy->walk, NULL);
+}
+
+static const struct walk_ops toy_ops = { .bytes = sizeof(struct toy),
+					 .set_conf = set_conf,
+					 .begun = on_begun,
+					 .bucket = on_bucket,
+					 .ended = on_ended,
+					 .bucket_units = 1 };
+static struct walk_public pub;
+
+static void
+make_toy(uint64_t first_ns)
+{
+	struct walk_env env = { .store = rig.port, .timers = &rig.timers };
+	struct walk *w;
+
+	interval_ns = INTERVAL_NS;
+	first_max_ns = first_ns;
+	assert_int_equal(walk_new(&toy_ops, &env, NULL, &pub, &w), 0);
+	toy = toy_of(w);
+	toy->units = 1;
+	toy->steps_max = 1;
+}
 
 static int
 setup(void **state)
 {
 	rig_start(state);
-	memset(&toy, 0, sizeof toy);
-	toy.walk.ops = &toy_ops;
-	toy.walk.store = rig.port;
-	toy.walk.timers = &rig.timers;
-	toy.walk.interval_ns = INTERVAL_NS;
-	toy.walk.first_max_ns = FIRST_NS;
-	toy.walk.rate = 1000;
-	toy.units = 1;
-	toy.steps_max = 1;
-	walk_start(&toy.walk);
+	make_toy(FIRST_NS);
 	return 0;
 }
 
 static int
 teardown(void **state)
 {
-	walk_pause(&toy.walk, true);
+	walk_pause(&toy->walk, true);
 	rig.is_held = false;
-	while (toy.walk.busy)
+	while (walk_busy(&toy->walk))
 		rig_turn();
-	walk_fini(&toy.walk);
+	walk_free(&toy->walk);
 	return rig_stop(state);
 }
 
@@ -164,8 +190,8 @@ make_buckets(const char *letters)
 static void
 wait_ends(int nr)
 {
-	rig_until(toy.ended >= nr);
-	assert_int_equal(toy.ended, nr);
+	rig_until(toy->ended >= nr);
+	assert_int_equal(toy->ended, nr);
 }
 
 /* Until a step of the walk waits for the store. */
@@ -175,7 +201,7 @@ hold_busy(void)
 	struct mem_store_tuning slow = { .seed = 1 };
 
 	mem_store_tune(rig.store, &slow);
-	rig_until(toy.walk.busy);
+	rig_until(toy->walk.busy);
 	rig.is_held = true;
 }
 
@@ -186,14 +212,14 @@ static void
 test_empty(void **state)
 {
 	wait_ends(1);
-	assert_int_equal(toy.ended_ns, BEGAN_NS + FIRST_NS);
-	assert_string_equal(toy.why, "");
-	assert_string_equal(toy.order, "");
+	assert_int_equal(toy->ended_ns, BEGAN_NS + FIRST_NS);
+	assert_string_equal(toy->why, "");
+	assert_string_equal(toy->order, "");
 	wait_ends(2);
-	assert_int_equal(toy.ended_ns, BEGAN_NS + FIRST_NS + INTERVAL_NS);
+	assert_int_equal(toy->ended_ns, BEGAN_NS + FIRST_NS + INTERVAL_NS);
 	wait_ends(3);
-	assert_int_equal(toy.ended_ns, BEGAN_NS + FIRST_NS + 2 * INTERVAL_NS);
-	assert_int_equal(toy.begun, 3);
+	assert_int_equal(toy->ended_ns, BEGAN_NS + FIRST_NS + 2 * INTERVAL_NS);
+	assert_int_equal(toy->begun, 3);
 }
 
 /* Of several processes over one store each walks its share of the keys of every bucket: all together each key once. */
@@ -208,13 +234,13 @@ test_shares(void **state)
 
 		mem_store_share(rig.store, 3, share);
 		wait_ends((int)share + 1);
-		assert_string_equal(toy.order, "ab");
+		assert_string_equal(toy->order, "ab");
 		for (int i = 0; i < 300; i++) {
 			char key[16];
 			int len = snprintf(key, sizeof key, "key/%d", i);
 
 			before += seen[i];
-			seen[i] += walk_has(&toy.walk, key, (size_t)len);
+			seen[i] += walk_has(&toy->walk, key, (size_t)len);
 			now += seen[i];
 		}
 		assert_true(now - before > 60 && now - before < 140);
@@ -222,18 +248,17 @@ test_shares(void **state)
 	for (int i = 0; i < 300; i++)
 		assert_int_equal(seen[i], 1);
 	mem_store_share(rig.store, 0, 0);
-	assert_true(walk_has(&toy.walk, "key/1", 5) && walk_has(&toy.walk, "key/2", 5));
+	assert_true(walk_has(&toy->walk, "key/1", 5) && walk_has(&toy->walk, "key/2", 5));
 }
 
 /* A first rest that is longer than the interval is not taken. */
 static void
 test_first(void **state)
 {
-	walk_fini(&toy.walk);
-	toy.walk.first_max_ns = UINT64_MAX;
-	walk_start(&toy.walk);
+	walk_free(&toy->walk);
+	make_toy(UINT64_MAX);
 	wait_ends(1);
-	assert_int_equal(toy.ended_ns, BEGAN_NS + INTERVAL_NS);
+	assert_int_equal(toy->ended_ns, BEGAN_NS + INTERVAL_NS);
 }
 
 static void
@@ -241,31 +266,31 @@ test_on_request(void **state)
 {
 	make_buckets("ab");
 	/* None comes by itself. */
-	walk_set_interval(&toy.walk, 0);
+	set_interval(0);
 	assert_int_equal(timers_next(&rig.timers), UINT64_MAX);
-	assert_int_equal(walk_begin(&toy.walk), 0);
-	assert_int_equal(walk_begin(&toy.walk), -EALREADY);
+	assert_int_equal(walk_begin(&toy->walk), 0);
+	assert_int_equal(walk_begin(&toy->walk), -EALREADY);
 	wait_ends(1);
-	assert_string_equal(toy.order, "ab");
+	assert_string_equal(toy->order, "ab");
 	assert_int_equal(timers_next(&rig.timers), UINT64_MAX);
 	/* An interval counts from the end of the last one; the cap was for the first alone. */
 	rig_pass(5 * NS_PER_S);
-	walk_set_interval(&toy.walk, 100 * NS_PER_S);
-	assert_int_equal(timers_next(&rig.timers), toy.ended_ns + 100 * NS_PER_S);
-	walk_set_interval(&toy.walk, 100 * NS_PER_S);
-	assert_int_equal(timers_next(&rig.timers), toy.ended_ns + 100 * NS_PER_S);
+	set_interval(100 * NS_PER_S);
+	assert_int_equal(timers_next(&rig.timers), toy->ended_ns + 100 * NS_PER_S);
+	set_interval(100 * NS_PER_S);
+	assert_int_equal(timers_next(&rig.timers), toy->ended_ns + 100 * NS_PER_S);
 	/* One that has passed already. */
-	walk_set_interval(&toy.walk, NS_PER_S);
+	set_interval(NS_PER_S);
 	rig_pass(0);
-	assert_int_equal(toy.begun, 2);
+	assert_int_equal(toy->begun, 2);
 	/* Under way, it changes the next rest only. */
-	walk_set_interval(&toy.walk, 50 * NS_PER_S);
+	set_interval(50 * NS_PER_S);
 	wait_ends(2);
-	assert_int_equal(timers_next(&rig.timers), toy.ended_ns + 50 * NS_PER_S);
-	assert_int_equal(toy.begun, 2);
-	assert_string_equal(toy.order, "ab");
-	walk_pause(&toy.walk, true);
-	assert_int_equal(walk_begin(&toy.walk), -EBUSY);
+	assert_int_equal(timers_next(&rig.timers), toy->ended_ns + 50 * NS_PER_S);
+	assert_int_equal(toy->begun, 2);
+	assert_string_equal(toy->order, "ab");
+	walk_pause(&toy->walk, true);
+	assert_int_equal(walk_begin(&toy->walk), -EBUSY);
 }
 
 /* Each bucket once, in order; what comes and goes meanwhile does not lead it astray. */
@@ -273,8 +298,8 @@ static void
 test_buckets(void **state)
 {
 	make_buckets("bdfh");
-	toy.units = 10;
-	rig_until(strcmp(toy.order, "bd") == 0);
+	toy->units = 10;
+	rig_until(strcmp(toy->order, "bd") == 0);
 	/* Behind it and before it, and the one in which it is goes. */
 	make_buckets("ceg");
 	assert_int_equal(remove_object("ddd", "o"), 1);
@@ -282,21 +307,21 @@ test_buckets(void **state)
 	assert_int_equal(remove_object("hhh", "o"), 1);
 	remove_bucket("hhh");
 	wait_ends(1);
-	assert_string_equal(toy.order, "bdefg");
-	assert_string_equal(toy.why, "");
+	assert_string_equal(toy->order, "bdefg");
+	assert_string_equal(toy->why, "");
 	wait_ends(2);
-	assert_string_equal(toy.order, "bcefg");
+	assert_string_equal(toy->order, "bcefg");
 	/* Gone between the step that found it and the one that looks into it. */
-	rig_until(toy.begun == 3);
-	rig_until(strcmp(toy.walk.bucket, "eee") == 0);
-	assert_string_equal(toy.order, "bc");
+	rig_until(toy->begun == 3);
+	rig_until(strcmp(toy->walk.bucket, "eee") == 0);
+	assert_string_equal(toy->order, "bc");
 	assert_int_equal(remove_object("eee", "o"), 1);
 	remove_bucket("eee");
-	rig_until(strcmp(toy.order, "bce") == 0);
-	rig_until(!toy.walk.busy);
-	assert_int_equal(toy.last_result, -ENXIO);
+	rig_until(strcmp(toy->order, "bce") == 0);
+	rig_until(!toy->walk.busy);
+	assert_int_equal(toy->last_result, -ENXIO);
 	wait_ends(3);
-	assert_string_equal(toy.order, "bcefg");
+	assert_string_equal(toy->order, "bcefg");
 }
 
 /* So many units a second; time that was lost is made up for, but not much of it. */
@@ -306,39 +331,39 @@ test_pace(void **state)
 	uint64_t began;
 
 	make_buckets("abcdefghij");
-	toy.units = 499;
-	toy.steps_max = 2;
-	assert_int_equal(walk_begin(&toy.walk), 0);
+	toy->units = 499;
+	toy->steps_max = 2;
+	assert_int_equal(walk_begin(&toy->walk), 0);
 	began = rig.now_ns;
 	wait_ends(1);
 	/* 10 buckets of 1 + 2 * 499 units, 1000 a second. */
 	assert_int_equal(rig.now_ns - began, 9990 * NS_PER_MS);
 	/* Another rate, from the next step on. */
-	assert_int_equal(walk_begin(&toy.walk), 0);
-	rig_until(strcmp(toy.order, "abcde") == 0);
-	toy.walk.rate = 1000000;
+	assert_int_equal(walk_begin(&toy->walk), 0);
+	rig_until(strcmp(toy->order, "abcde") == 0);
+	toy->walk.rate = 1000000;
 	began = rig.now_ns;
 	wait_ends(2);
 	assert_true(rig.now_ns - began < 600 * NS_PER_MS);
 	/* A second in which the store did nothing: a tenth of it is made up for. */
-	toy.walk.rate = 1000;
-	assert_int_equal(walk_begin(&toy.walk), 0);
+	toy->walk.rate = 1000;
+	assert_int_equal(walk_begin(&toy->walk), 0);
 	began = rig.now_ns;
-	rig_until(strcmp(toy.order, "ab") == 0);
+	rig_until(strcmp(toy->order, "ab") == 0);
 	hold_busy();
 	rig_pass(5 * NS_PER_S);
 	rig.is_held = false;
 	wait_ends(3);
 	assert_in_range(rig.now_ns - began, (9990 + 5000 - 100 - 500) * NS_PER_MS, (9990 + 5000) * NS_PER_MS);
-	assert_string_equal(toy.order, "abcdefghij");
+	assert_string_equal(toy->order, "abcdefghij");
 	/* A little late each time is not made up for more than once. */
-	toy.units = 49;
-	assert_int_equal(walk_begin(&toy.walk), 0);
+	toy->units = 49;
+	assert_int_equal(walk_begin(&toy->walk), 0);
 	began = rig.now_ns;
-	while (toy.ended == 3) {
-		rig_until(toy.walk.busy || toy.ended == 4);
+	while (toy->ended == 3) {
+		rig_until(toy->walk.busy || toy->ended == 4);
 		rig.now_ns += 30 * NS_PER_MS;
-		while (toy.walk.busy)
+		while (toy->walk.busy)
 			rig_turn();
 	}
 	/* 990 units. */
@@ -351,88 +376,88 @@ test_pause(void **state)
 	uint64_t at;
 
 	make_buckets("abc");
-	toy.units = 1000;
+	toy->units = 1000;
 	/* While it rests: the walk comes when it may. */
-	walk_pause(&toy.walk, true);
-	walk_pause(&toy.walk, true);
+	walk_pause(&toy->walk, true);
+	walk_pause(&toy->walk, true);
 	assert_int_equal(timers_next(&rig.timers), UINT64_MAX);
 	rig_pass(3 * INTERVAL_NS);
-	assert_int_equal(toy.begun, 0);
-	walk_pause(&toy.walk, false);
+	assert_int_equal(toy->begun, 0);
+	walk_pause(&toy->walk, false);
 	rig_pass(0);
-	assert_int_equal(toy.begun, 1);
+	assert_int_equal(toy->begun, 1);
 	/* Between two steps: on where it was, and not before its time. */
-	rig_until(toy.order[0] == 'a');
-	rig_until(!toy.walk.busy && timers_next(&rig.timers) > rig.now_ns + 500 * NS_PER_MS);
+	rig_until(toy->order[0] == 'a');
+	rig_until(!toy->walk.busy && timers_next(&rig.timers) > rig.now_ns + 500 * NS_PER_MS);
 	at = timers_next(&rig.timers);
-	walk_pause(&toy.walk, true);
-	assert_true(toy.walk.running && toy.walk.paused);
+	walk_pause(&toy->walk, true);
+	assert_true(toy->walk.running && toy->walk.paused);
 	rig_pass(10 * NS_PER_MS);
-	walk_pause(&toy.walk, false);
+	walk_pause(&toy->walk, false);
 	assert_int_equal(timers_next(&rig.timers), at);
 	/* With an operation in flight: its end is taken note of, nothing else begins. */
-	rig_until(strcmp(toy.order, "ab") == 0);
+	rig_until(strcmp(toy->order, "ab") == 0);
 	hold_busy();
-	walk_pause(&toy.walk, true);
-	assert_true(toy.walk.busy);
+	walk_pause(&toy->walk, true);
+	assert_true(toy->walk.busy);
 	rig.is_held = false;
-	while (toy.walk.busy)
+	while (toy->walk.busy)
 		rig_turn();
 	assert_int_equal(timers_next(&rig.timers), UINT64_MAX);
 	rig_pass(INTERVAL_NS);
-	assert_int_equal(toy.ended, 0);
-	walk_pause(&toy.walk, false);
+	assert_int_equal(toy->ended, 0);
+	walk_pause(&toy->walk, false);
 	wait_ends(1);
-	assert_string_equal(toy.order, "abc");
+	assert_string_equal(toy->order, "abc");
 	/* Paused and let go on while it is in flight. */
 	hold_busy();
-	walk_pause(&toy.walk, true);
-	walk_pause(&toy.walk, false);
+	walk_pause(&toy->walk, true);
+	walk_pause(&toy->walk, false);
 	assert_int_equal(timers_next(&rig.timers), UINT64_MAX);
 	rig.is_held = false;
 	wait_ends(2);
-	assert_string_equal(toy.order, "abc");
+	assert_string_equal(toy->order, "abc");
 }
 
 static void
 test_cancel(void **state)
 {
 	make_buckets("abc");
-	toy.units = 1000;
-	assert_int_equal(walk_cancel(&toy.walk), -EALREADY);
+	toy->units = 1000;
+	assert_int_equal(walk_cancel(&toy->walk), -EALREADY);
 	/* Between two steps. */
-	assert_int_equal(walk_begin(&toy.walk), 0);
-	rig_until(toy.order[0] == 'a' && !toy.walk.busy);
-	assert_int_equal(walk_cancel(&toy.walk), 0);
-	assert_int_equal(toy.ended, 1);
-	assert_string_equal(toy.why, "on request");
-	assert_int_equal(walk_cancel(&toy.walk), -EALREADY);
-	assert_int_equal(timers_next(&rig.timers), toy.ended_ns + INTERVAL_NS);
+	assert_int_equal(walk_begin(&toy->walk), 0);
+	rig_until(toy->order[0] == 'a' && !toy->walk.busy);
+	assert_int_equal(walk_cancel(&toy->walk), 0);
+	assert_int_equal(toy->ended, 1);
+	assert_string_equal(toy->why, "on request");
+	assert_int_equal(walk_cancel(&toy->walk), -EALREADY);
+	assert_int_equal(timers_next(&rig.timers), toy->ended_ns + INTERVAL_NS);
 	/* With an operation in flight. */
-	assert_int_equal(walk_begin(&toy.walk), 0);
-	rig_until(toy.order[0] == 'a');
+	assert_int_equal(walk_begin(&toy->walk), 0);
+	rig_until(toy->order[0] == 'a');
 	hold_busy();
-	assert_int_equal(walk_cancel(&toy.walk), 0);
-	assert_int_equal(walk_cancel(&toy.walk), -EALREADY);
-	assert_int_equal(walk_begin(&toy.walk), -EALREADY);
-	assert_int_equal(toy.ended, 1);
+	assert_int_equal(walk_cancel(&toy->walk), 0);
+	assert_int_equal(walk_cancel(&toy->walk), -EALREADY);
+	assert_int_equal(walk_begin(&toy->walk), -EALREADY);
+	assert_int_equal(toy->ended, 1);
 	rig.is_held = false;
-	while (toy.walk.busy)
+	while (toy->walk.busy)
 		rig_turn();
-	assert_int_equal(toy.ended, 2);
-	assert_string_equal(toy.why, "on request");
+	assert_int_equal(toy->ended, 2);
+	assert_string_equal(toy->why, "on request");
 	/* While it is paused; then it rests until it may. */
-	assert_int_equal(walk_begin(&toy.walk), 0);
-	rig_until(toy.order[0] == 'a' && !toy.walk.busy);
-	walk_pause(&toy.walk, true);
-	assert_int_equal(walk_cancel(&toy.walk), 0);
-	assert_int_equal(toy.ended, 3);
+	assert_int_equal(walk_begin(&toy->walk), 0);
+	rig_until(toy->order[0] == 'a' && !toy->walk.busy);
+	walk_pause(&toy->walk, true);
+	assert_int_equal(walk_cancel(&toy->walk), 0);
+	assert_int_equal(toy->ended, 3);
 	rig_pass(2 * INTERVAL_NS);
-	assert_int_equal(toy.begun, 3);
-	walk_pause(&toy.walk, false);
+	assert_int_equal(toy->begun, 3);
+	walk_pause(&toy->walk, false);
 	wait_ends(4);
-	assert_string_equal(toy.why, "");
-	assert_string_equal(toy.order, "abc");
+	assert_string_equal(toy->why, "");
+	assert_string_equal(toy->order, "abc");
 }
 
 /* An error ends the walk; the next begins anew, after its rest. */
@@ -442,27 +467,27 @@ test_errors(void **state)
 	make_buckets("abc");
 	/* Of the list of buckets, at first and in the middle; of the walker's own. */
 	for (unsigned skip = 0; skip < 7; skip++) {
-		int was = toy.ended;
+		int was = toy->ended;
 		uint64_t at;
 
 		mem_store_fail(rig.store, MEM_LIST, -EIO, skip, 1);
 		wait_ends(was + 1);
-		assert_string_equal(toy.why, strerror(EIO));
-		assert_int_equal(strlen(toy.order), (skip + 1) / 2);
-		at = toy.ended_ns + INTERVAL_NS;
+		assert_string_equal(toy->why, strerror(EIO));
+		assert_int_equal(strlen(toy->order), (skip + 1) / 2);
+		at = toy->ended_ns + INTERVAL_NS;
 		assert_int_equal(timers_next(&rig.timers), at);
 		wait_ends(was + 2);
-		assert_string_equal(toy.why, "");
-		assert_string_equal(toy.order, "abc");
+		assert_string_equal(toy->why, "");
+		assert_string_equal(toy->order, "abc");
 	}
 	/* Not begun at all. */
-	toy.begin_with = -ENOMEM;
-	wait_ends(toy.ended + 1);
-	assert_string_equal(toy.why, strerror(ENOMEM));
-	assert_string_equal(toy.order, "");
-	toy.begin_with = 0;
-	wait_ends(toy.ended + 1);
-	assert_string_equal(toy.order, "abc");
+	toy->begin_with = -ENOMEM;
+	wait_ends(toy->ended + 1);
+	assert_string_equal(toy->why, strerror(ENOMEM));
+	assert_string_equal(toy->order, "");
+	toy->begin_with = 0;
+	wait_ends(toy->ended + 1);
+	assert_string_equal(toy->order, "abc");
 }
 
 /* A result that is there at once, one that comes later, and a start that fails. */
@@ -476,14 +501,14 @@ test_starts(void **state)
 	for (t.open_at_once = 0; t.open_at_once <= 100; t.open_at_once += 100) {
 		mem_store_tune(rig.store, &t);
 		wait_ends(++was);
-		assert_string_equal(toy.order, "ab");
-		assert_string_equal(toy.why, "");
+		assert_string_equal(toy->order, "ab");
+		assert_string_equal(toy->why, "");
 	}
-	assert_int_equal(walk_begin(&toy.walk), 0);
-	timer_disarm(&rig.timers, &toy.walk.timer);
-	walk_await(&toy.walk, &toy.ls.op, -EROFS, listed);
-	assert_int_equal(toy.last_result, -EROFS);
-	assert_string_equal(toy.why, strerror(EROFS));
+	assert_int_equal(walk_begin(&toy->walk), 0);
+	timer_disarm(&rig.timers, &toy->walk.timer);
+	walk_await(&toy->walk, &toy->ls.op, -EROFS, listed);
+	assert_int_equal(toy->last_result, -EROFS);
+	assert_string_equal(toy->why, strerror(EROFS));
 }
 
 int
