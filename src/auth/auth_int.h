@@ -20,12 +20,28 @@ refuse(const char **ret_why, enum fault f, const char *why)
 int signature_parse(struct span b, uint8_t out[32]);
 /* ---- credentials (keys.c, credentials.c) ---- */
 
+/* The day and the region of a signing key. */
+struct signing_scope {
+	char date[8];
+	uint8_t region_len;
+	char region[AUTH_REGION_MAX]; /* the rest is 0 */
+};
+
+#define SIGNING_WORDS 13
+union signing_words {
+	struct {
+		struct signing_scope scope;
+		uint8_t key[32];
+	};
+	uint64_t word[SIGNING_WORDS];
+};
+_Static_assert(sizeof(union signing_words) == sizeof(struct signing_scope) + 32, "no word is larger");
+
 /* A signing key derived from the secret of an entry for one day. An entry has two, for even and for odd days,
  * because around midnight requests of both days arrive. */
 struct signing_cache {
-	_Atomic uint32_t seq; /* version; odd while a thread writes */
-	_Atomic uint64_t tag; /* day and region of the key */
-	_Atomic uint64_t key[4];
+	_Atomic uint32_t seq;                 /* version; odd while a thread writes */
+	_Atomic uint64_t word[SIGNING_WORDS]; /* of union signing_words */
 };
 
 #define SECRET_BEGINS 4 /* length of "AWS4", bytes */

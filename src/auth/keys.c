@@ -215,63 +215,64 @@ derive(const struct auth_entry *e, const char *date, struct span region, uint8_t
 	hmac256_of(out, 32, "aws4_request", 12, out);
 }
 
-/* Day and region; never 0. */
-static uint64_t
-tag_of(const char *date, struct span region)
+static struct signing_scope
+scope_of(const char *date, struct span region)
 {
-	uint32_t hash = 2166136261u, day = 0;
+	struct signing_scope s = { .region_len = (uint8_t)region.len };
 
-	for (size_t i = 0; i < region.len; i++)
-		hash = (hash ^ (unsigned char)region.p[i]) * 16777619u;
-	for (int i = 0; i < 8; i++)
-		day = day * 10 + (uint32_t)(date[i] - '0');
-	return (uint64_t)hash << 32 | (day + 1);
+	check(region.len <= sizeof s.region);
+	memcpy(s.date, date, sizeof s.date);
+	memcpy(s.region, region.p, region.len);
+	return s;
 }
 
 /*
- * A word of the key that a writer has put there meanwhile was stored after the count became odd, so a
- * reader of it sees another count: acquire on the words is what makes that so.
+ * Reads the words of a cache. A word that a writer has stored meanwhile was stored after the version became odd, so a
+ * reader of that word sees another version: acquire on the words ensures this.
  */
 static bool
-cache_read(struct signing_cache *c, uint64_t tag, uint8_t out[32])
+cache_read(struct signing_cache *c, const struct signing_scope *scope, uint8_t out[32])
 {
 	uint32_t before = atomic_load_explicit(&c->seq, memory_order_acquire);
-	uint64_t word[4], have;
+	union signing_words have;
+	bool is_same;
 
 	if (before & 1)
 		return false;
-	have = atomic_load_explicit(&c->tag, memory_order_acquire);
-	for (int i = 0; i < 4; i++)
-		word[i] = atomic_load_explicit(&c->key[i], memory_order_acquire);
-	if (have != tag || atomic_load_explicit(&c->seq, memory_order_relaxed) != before)
-		return false;
-	memcpy(out, word, 32);
-	OPENSSL_cleanse(word, sizeof word);
-	return true;
+	for (int i = 0; i < SIGNING_WORDS; i++)
+		have.word[i] = atomic_load_explicit(&c->word[i], memory_order_acquire);
+	is_same = atomic_load_explicit(&c->seq, memory_order_relaxed) == before &&
+		  memcmp(&have.scope, scope, sizeof *scope) == 0;
+	if (is_same)
+		memcpy(out, have.key, sizeof have.key);
+	OPENSSL_cleanse(&have, sizeof have);
+	return is_same;
 }
 
 static void
-cache_write(struct signing_cache *c, uint64_t tag, const uint8_t key[32])
+cache_write(struct signing_cache *c, const struct signing_scope *scope, const uint8_t key[32])
 {
 	uint32_t seq = atomic_load_explicit(&c->seq, memory_order_relaxed);
-	uint64_t word[4];
+	union signing_words to;
 
-	/* Somebody else writes: theirs is as good. */
+	/* Another thread writes: its key is as good. */
 	if ((seq & 1) || !atomic_compare_exchange_strong_explicit(&c->seq, &seq, seq + 1,
 								  memory_order_acq_rel, memory_order_relaxed))
 		return;
-	memcpy(word, key, 32);
-	atomic_store_explicit(&c->tag, tag, memory_order_release);
-	for (int i = 0; i < 4; i++)
-		atomic_store_explicit(&c->key[i], word[i], memory_order_release);
+	to.scope = *scope;
+	memcpy(to.key, key, sizeof to.key);
+	for (int i = 0; i < SIGNING_WORDS; i++)
+		atomic_store_explicit(&c->word[i], to.word[i], memory_order_release);
 	atomic_store_explicit(&c->seq, seq + 2, memory_order_release);
-	OPENSSL_cleanse(word, sizeof word);
+	OPENSSL_cleanse(&to, sizeof to);
 }
 
 bool
 signing_key(struct auth_entry *e, const char *date, struct span region, uint8_t out[32])
 {
-	if (cache_read(&e->cache[date[7] & 1], tag_of(date, region), out))
+	struct signing_scope scope = scope_of(date, region);
+
+	if (cache_read(&e->cache[date[7] & 1], &scope, out))
 		return true;
 	derive(e, date, region, out);
 	return false;
@@ -280,5 +281,7 @@ signing_key(struct auth_entry *e, const char *date, struct span region, uint8_t 
 void
 signing_key_keep(struct auth_entry *e, const char *date, struct span region, const uint8_t key[32])
 {
-	cache_write(&e->cache[date[7] & 1], tag_of(date, region), key);
+	struct signing_scope scope = scope_of(date, region);
+
+	cache_write(&e->cache[date[7] & 1], &scope, key);
 }

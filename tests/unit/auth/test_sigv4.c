@@ -39,6 +39,38 @@ published(void **state)
 	identity_put(&id);
 }
 
+/* A key that is kept for a region signs for that region only: two pairs of regions with the same 32-bit FNV-1a hash, regions that
+ * are the beginning of another one, and the longest names. */
+static void
+regions_of_one_hash(void **state)
+{
+	static const char *const regions[] = {
+		"liquid",
+		"costarring",
+		"macallums",
+		"declinate",
+		"",
+		"l",
+		"a-region-with-a-name-of-the-largest-length-which-is-63-bytes-xx",
+		"a-region-with-a-name-of-the-largest-length-which-is-63-bytes-xy"
+	};
+	struct auth_env env = example_env();
+
+	env.region = CONF_ANY_REGION;
+	for (size_t turn = 0; turn < 3; turn++) {
+		for (size_t i = 0; i < sizeof regions / sizeof *regions; i++) {
+			struct signer s = example_signer();
+			struct identity id;
+			struct rq *r = rq_with(s3("GET", "/bkt/obj"), "x-amz-date", STAMP,
+					       "x-amz-content-sha256", EMPTY, NULL);
+
+			s.region = regions[i];
+			assert_fault(ask_at(sign(r, &s), &env, DAY_S, &id), FAULT_NONE);
+			identity_put(&id);
+		}
+	}
+}
+
 /* ---- tampering ---- */
 
 /* Tells whether it is a letter of an escape: its case says nothing. */
@@ -412,13 +444,10 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(preflights),
-		cmocka_unit_test(unsigned_beside_a_url),
-		cmocka_unit_test(published),
-		cmocka_unit_test(every_byte),
-		cmocka_unit_test(unsigned_headers),
-		cmocka_unit_test(payload),
-		cmocka_unit_test(forms),
+		cmocka_unit_test(preflights),        cmocka_unit_test(unsigned_beside_a_url),
+		cmocka_unit_test(published),         cmocka_unit_test(regions_of_one_hash),
+		cmocka_unit_test(every_byte),        cmocka_unit_test(unsigned_headers),
+		cmocka_unit_test(payload),           cmocka_unit_test(forms),
 		cmocka_unit_test(blanks_in_headers),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
