@@ -108,8 +108,8 @@ rstore_unit_info(const struct store *base, int unit, struct store_unit_info *ret
 	store_unit_add(ret_info, "crc_errors", atomic_load(&ps->crc_errors), false);
 	if (unit == POOL_DATA) {
 		store_unit_add(ret_info, "unwritten_bytes", atomic_load(&st->unwritten_bytes), false);
-		store_unit_add(ret_info, "reads_beside_looks", atomic_load(&st->ahead_right), false);
-		store_unit_add(ret_info, "reads_beside_looks_dropped", atomic_load(&st->ahead_wrong), false);
+		store_unit_add(ret_info, "parallel_reads", atomic_load(&st->ahead_right), false);
+		store_unit_add(ret_info, "parallel_reads_dropped", atomic_load(&st->ahead_wrong), false);
 		return;
 	}
 	store_unit_add(ret_info, "gateways", atomic_load(&gw->gateways), false);

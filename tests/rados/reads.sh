@@ -8,7 +8,7 @@ MORE='limits: { s3_total: 60s, s3_progress: 30s }'
 start_daemon
 
 reads() { metric gantry_store_operations_total 'disk="gantry.data",op="read"'; }
-beside() { number_of reads_beside_looks; }
+beside() { number_of parallel_reads; }
 # GETs by token of a whole object are so many reads, of which the first goes out beside the look ($5: 0: it does not).
 reads_are() {
 	local before after looks

@@ -20,7 +20,7 @@ daemon_run
 export TWO=$URL_S3/bkt PYTHONPATH=$ROOT/python PYTHONDONTWRITEBYTECODE=1 GANTRY_LIBRARY=$BUILD/libgantry.so.0
 nic /usr/bin/python3 "$ROOT/tests/rados/replaced.py" || fail "replaced.py"
 for admin in "$admin_one" "$URL_ADMIN"; do
-	for n in reads_beside_looks reads_beside_looks_dropped; do
+	for n in parallel_reads parallel_reads_dropped; do
 		[ "$(curl -sS --max-time 60 "$admin/disks" | jq "[.[] | .$n // 0] | add")" -gt 20 ] || fail "$n is hardly counted: nothing was tried"
 	done
 done

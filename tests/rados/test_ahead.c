@@ -261,8 +261,8 @@ number(const struct gateway_of *g, const char *name)
 static void
 expect_reads_at(struct gateway_of *g, unsigned right, unsigned dropped, int line)
 {
-	uint64_t r = number(g, "reads_beside_looks") - g->right,
-		 d = number(g, "reads_beside_looks_dropped") - g->dropped;
+	uint64_t r = number(g, "parallel_reads") - g->right,
+		 d = number(g, "parallel_reads_dropped") - g->dropped;
 
 	g->right += r;
 	g->dropped += d;
