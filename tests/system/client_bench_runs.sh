@@ -94,7 +94,7 @@ END
 chmod +x ssh
 mkfifo empty
 AWS_ACCESS_KEY_ID=AKHOSTS AWS_SECRET_ACCESS_KEY=a-secret-of-hosts says 0 --json --hosts one,two,three --ssh "$T/ssh -x" --rate 300 --sizes 4k --concurrency 2 --objects 4 --time 1.2 --warm-up 0.1 --rounds 2 \
-	--mix put,get --way http --endpoints "$OTHER" --traffic-class 0 --service-level 3 --path-mtu 1024 "$URL_S3/bkt"
+	--mix put,get --endpoints "$OTHER" --traffic-class 0 --service-level 3 --path-mtu 1024 "$URL_S3/bkt"
 assert_eq "$(grep -cE -- "--traffic-class '?0'? --service-level '?3'? --path-mtu '?1024'? " commands)" 3 "marks of the packets: $(<commands)"
 [ "$(wc -l <commands)" = 3 ] || fail "$(<commands)"
 ! grep -q secret commands || fail "the secret is on a command line: $(<commands)"

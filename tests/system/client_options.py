@@ -17,7 +17,8 @@ ENDS = {"version", "help"}  # they have no command
 URL = "http://127.0.0.1:1/b/k"
 # What a command line has in the mode of a row of mode.def, by the row, or by row and command.
 MODES = {
-    "NO_RDMA": "--no-rdma", "SCALITY": "--scality", "CP_ONE": f"tests {URL}", "DOWNLOAD": f"{URL} x", "SYNC_ADDS": f"x {URL}",
+    "NO_RDMA": "--no-rdma", "BENCH_HTTP": f"--way http {URL}", "BENCH_NO_RDMA": "--no-rdma", "RC": "--transport=rc",
+    "NO_HTTPS": "", "ADMIN_SOCKET": "--admin=/no/socket", "SCALITY": "--scality", "CP_ONE": f"tests {URL}", "DOWNLOAD": f"{URL} x", "SYNC_ADDS": f"x {URL}",
     "LS_BUCKETS": "http://127.0.0.1:1/", "LS_JSON": f"--json {URL}", "RM_ONE": URL, "RB_EMPTY": URL, "BENCH_COMPARES": "--compare x y",
     "BENCH_MEASURES": URL, "BENCH_HERE": URL, "BENCH_HOSTS": f"--hosts a,b {URL}", "BENCH_NO_CPU": URL, "BENCH_COUNTS": f"--count 9 {URL}",
     "HW_LISTENS": "--listen", "HW_CHECKS": "", "NOT_MUTE": "unmute disk_full", "NOT_NEW": "list", "NOT_UNTIL": "revoke x", "NOT_LIST": "new",
@@ -79,6 +80,8 @@ for command in commands:
     check(words + [w for o in takes for w in spelled(o)], "one word too many")
     check([w for o in takes for w in spelled(o, True)] + words, "one word too many")
     check([w for o in takes + others for w in spelled(o)] + words, f"{command}: it does not use: {', '.join('--' + o[1] for o in others)}\n")
+    if any(w[0] != "[" for w in arguments[command]):
+        check([command], f"gantry: {command}: {arguments[command][0]} ")
     alone.update({o: command for o in others if o not in alone or len(others) % 3})
 assert set(alone) == set(options), set(options) - set(alone)
 for i, (option, command) in enumerate(alone.items()):
@@ -93,10 +96,10 @@ for name, of, why, listed in rows:
     for command in commands if of == "ANY" else re.findall(r"OF\((\w+)\)", of):
         mine = [o for o in taken[command] if ("but" in names) != (o[1] in names)]
         line = MODES.get(f"{name} {command}", MODES[name]).split()
-        if of == "ANY" and line[0][2:] not in [o[1] for o in taken[command]]:
+        if not mine or of == "ANY" and line and line[0][2:].split("=")[0] not in [o[1] for o in taken[command]]:
             continue
         if all(w.startswith("--") for w in line):
-            line += [WORDS[w] for w in arguments[command] if w[0] != "["]
+            line += [WORDS.get(w, w.split("|")[0]) for w in arguments[command] if w[0] != "["]
         assert mine or of == "ANY", (name, command)
         for picked in [[o] for o in mine] + [mine] * (len(mine) > 1):
             modes += 1

@@ -296,7 +296,7 @@ main(int argc, char **argv)
 		return words_help(id);
 	words_options_judge(id, given);
 	words_judge(id, argc - optind, argv + optind);
-	words_modes_judge(id, given, argv + optind);
+	words_modes_judge(id, &c, given, argv + optind);
 	compares = id == COMMAND_bench && c.key.compare;
 	url = compares ? -1 : words_url_at(id);
 	if (url >= 0)

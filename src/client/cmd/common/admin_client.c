@@ -31,6 +31,12 @@ admin_name(const char *name)
 	return access(USUAL_SOCKET, F_OK) == 0 ? USUAL_SOCKET : USUAL_URL;
 }
 
+bool
+admin_is_socket(const char *name)
+{
+	return name[0] == '/' || name[0] == '.';
+}
+
 static const char *certificates;   /* NULL: those of the system */
 static struct curl_slist *headers; /* NULL: none; with a token: Authorization */
 
@@ -98,7 +104,7 @@ timeout_ms(const char *path, const char *post)
 static int
 ask(const char *name, const char *path, const char *post, struct answer *ret, char *err, size_t err_len)
 {
-	bool is_socket = name[0] == '/' || name[0] == '.';
+	bool is_socket = admin_is_socket(name);
 	char url[512], why[CURL_ERROR_SIZE] = "";
 	CURL *c = curl_easy_init();
 	CURLcode rc;

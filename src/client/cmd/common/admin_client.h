@@ -17,6 +17,8 @@ struct cmd;
 /* Returns the name of the admin listener: the argument `name`; if `name` is NULL, the first of these that
  * exists: the environment variable GANTRY_ADMIN, the default Unix socket, the default port. */
 const char *admin_name(const char *name);
+/* Returns true if a name is the path of a socket; false: a URL. */
+bool admin_is_socket(const char *name);
 
 /* Sets how the functions below ask over TCP. ca_file: certificates (PEM) for https; NULL: those of AWS_CA_BUNDLE,
  * or of the system. token_file: file whose first line is the bearer token; NULL: that of

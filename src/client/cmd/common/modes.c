@@ -2,18 +2,22 @@
 /* The options that a command uses in some of its modes only (mode.def); see words.h. */
 #include "client/cmd/common/words.h"
 
+#include "client/cmd/common/admin_client.h"
 #include "client/cmd/common/cmd.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 /* A command line with options that the command has. */
 struct call {
-	const bool *given; /* as in words_options_judge() */
-	char **words;      /* the arguments of the command; NULL after the last */
+	enum command_id id;
+	const struct cmd *c; /* values of the options */
+	const bool *given;   /* as in words_options_judge() */
+	char **words;        /* the arguments of the command; NULL after the last */
 };
 
 #define OF(name) (1u << COMMAND_##name)
@@ -48,6 +52,37 @@ is_server(const struct call *k)
 
 	path += strcspn(path, "/");
 	return !GIVEN(SCALITY) && !path[strspn(path, "/")];
+}
+
+/* Returns true if `gantry bench` measures HTTP alone. */
+static bool
+is_http_alone(const struct call *k)
+{
+	return k->c->ways && !strcasecmp(k->c->ways, "http");
+}
+
+/* Returns the name of the admin listener that the command asks; "": it asks none, or the name is unknown, because
+ * `gantry key` reads it from the configuration of the daemon. */
+static const char *
+listener(const struct call *k)
+{
+	const char *env = getenv("GANTRY_ADMIN");
+	bool is_named = k->c->admin || (env && *env);
+	unsigned takes = commands[k->id].takes;
+
+	if (takes & FOR_DAEMON || (takes & (FOR_BENCH | FOR_KEY) && is_named))
+		return admin_name(k->c->admin);
+	return "";
+}
+
+static bool
+uses_https(const struct call *k)
+{
+	bool is_https = !strncmp(listener(k), "https://", 8);
+
+	for (int i = 0; k->words[i]; i++)
+		is_https |= !strncmp(k->words[i], "https://", 8);
+	return is_https;
 }
 
 #define MODE(id, commands, condition, why, ...)                                                              \
@@ -86,9 +121,9 @@ refuses(const struct mode *m, int option)
 }
 
 void
-words_modes_judge(enum command_id id, const bool given[OPTIONS_NR], char **words)
+words_modes_judge(enum command_id id, const struct cmd *c, const bool given[OPTIONS_NR], char **words)
 {
-	const struct call k = { given, words };
+	const struct call k = { id, c, given, words };
 	char text[2048];
 
 	for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {

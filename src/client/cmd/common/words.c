@@ -10,6 +10,7 @@
 #include <string.h>
 
 #define WORDS_MAX 4
+#define WORD_BYTES 32 /* of a name in the column WORDS of command.def */
 
 const struct command commands[COMMAND_NR] = {
 #define COMMAND(name, words, url, takes, brief, more, examples)                                              \
@@ -132,7 +133,7 @@ words_options_judge(enum command_id id, const bool given[OPTIONS_NR])
 
 /* Splits what follows a command's name.  How many words there are; those that must be there first. */
 static int
-split(const struct command *c, char word[WORDS_MAX][16], int *ret_needed)
+split(const struct command *c, char word[WORDS_MAX][WORD_BYTES], int *ret_needed)
 {
 	const char *p = c->words;
 	int nr = 0;
@@ -142,7 +143,7 @@ split(const struct command *c, char word[WORDS_MAX][16], int *ret_needed)
 		size_t len = strcspn(p, " ");
 
 		*ret_needed += *p != '[';
-		snprintf(word[nr++], 16, "%.*s", (int)len, p);
+		snprintf(word[nr++], WORD_BYTES, "%.*s", (int)len, p);
 		p += len;
 		p += strspn(p, " ");
 	}
@@ -153,7 +154,7 @@ void
 words_judge(enum command_id id, int nr, char **words)
 {
 	const struct command *c = &commands[id];
-	char word[WORDS_MAX][16];
+	char word[WORDS_MAX][WORD_BYTES];
 	int needed, all = split(c, word, &needed);
 
 	if (nr >= needed && nr <= all)
@@ -174,7 +175,7 @@ words_judge(enum command_id id, int nr, char **words)
 int
 words_url_at(enum command_id id)
 {
-	char word[WORDS_MAX][16];
+	char word[WORDS_MAX][WORD_BYTES];
 	int needed, all = split(&commands[id], word, &needed);
 
 	for (int i = 0; i < all; i++)

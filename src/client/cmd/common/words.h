@@ -9,6 +9,8 @@
 #include <getopt.h>
 #include <stdbool.h>
 
+struct cmd;
+
 /* The kind of object that the argument URL of a command must name. */
 enum url_kind {
 	URL_NONE,
@@ -96,9 +98,9 @@ enum command_id words_command(const char *name);
  * options. given[i]: true: the option OPT_BEGIN + i was given. */
 void words_options_judge(enum command_id id, const bool given[OPTIONS_NR]);
 /* Ends the program with an error if options were given that the command does not use in the mode that the command
- * line selects (mode.def); the error names these options and the mode. words: the arguments of the command, whose
- * number is allowed; NULL after the last. */
-void words_modes_judge(enum command_id id, const bool given[OPTIONS_NR], char **words);
+ * line selects (mode.def); the error names these options and the mode. c: the values of the options; words: the
+ * arguments of the command, whose number is allowed; NULL after the last. */
+void words_modes_judge(enum command_id id, const struct cmd *c, const bool given[OPTIONS_NR], char **words);
 /* Checks the number of arguments of a command. If nr is not allowed, ends the program with an error that
  * names the missing or surplus arguments. */
 void words_judge(enum command_id id, int nr, char **words);
