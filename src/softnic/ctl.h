@@ -9,6 +9,10 @@
 /* ---- common functions: ctl_common.c; the names of status values: ctl_rule.c ---- */
 
 int ctl_usage(void); /* Prints the usage and returns the exit status 2. */
+/* Refuses a word that the command cmd does not use. Returns the exit status 2. word NULL: a word is missing. */
+int ctl_refuse(const char *cmd, const char *word);
+/* Returns true, after writing a line to stderr, if word i, such as "away=1s", has the key of an earlier word. */
+bool ctl_is_again(const char *cmd, char **argv, int i);
 /* Maps the fabric, which must exist. Returns 0, or -errno after writing a line to stderr. */
 int ctl_open(struct fabric **ret_f, int *ret_fd);
 /* Parses a duration such as "20ms", "1.5s" or "300us". Returns true; false: the text is invalid, or the

@@ -38,6 +38,30 @@ ctl_usage(void)
 }
 
 int
+ctl_refuse(const char *cmd, const char *word)
+{
+	if (!word)
+		return ctl_usage();
+	fprintf(stderr, "softnicctl: %s: %s is not understood\n", cmd, word);
+	return 2;
+}
+
+bool
+ctl_is_again(const char *cmd, char **argv, int i)
+{
+	size_t len = strcspn(argv[i], "=");
+
+	for (int k = 0; k < i; k++) {
+		if (strcspn(argv[k], "=") != len || strncmp(argv[k], argv[i], len) != 0)
+			continue;
+		fprintf(stderr, "softnicctl: %s: %s does not go with %s\n", cmd, argv[i], argv[k]);
+		return true;
+	}
+
+	return false;
+}
+
+int
 ctl_open(struct fabric **ret_f, int *ret_fd)
 {
 	char path[PATH_MAX];

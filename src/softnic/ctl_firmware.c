@@ -52,10 +52,10 @@ ctl_cmd_firmware(int argc, char **argv)
 			if (strncmp(argv[i], settings[k].key, len) == 0)
 				good = given[k] = value(&settings[k], argv[i] + len, &want[k]);
 		}
-		if (!good) {
-			fprintf(stderr, "softnicctl: firmware: %s is not understood\n", argv[i]);
+		if (!good)
+			return ctl_refuse("firmware", argv[i]);
+		if (ctl_is_again("firmware", argv, i))
 			return 2;
-		}
 	}
 	if (ctl_open(&f, &fd) < 0)
 		return 1;
@@ -81,8 +81,10 @@ ctl_cmd_profile(int argc, char **argv)
 	struct fabric *f = NULL;
 	int fd;
 
-	if (argc != 1 || (strcmp(argv[0], "realistic") && strcmp(argv[0], "flat")))
-		return ctl_usage();
+	if (argc < 1 || (strcmp(argv[0], "realistic") && strcmp(argv[0], "flat")))
+		return ctl_refuse("profile", argc ? argv[0] : NULL);
+	if (argc > 1)
+		return ctl_refuse("profile", argv[1]);
 	if (ctl_open(&f, &fd) < 0)
 		return 1;
 	fab_profile(f, argv[0][0] == 'r');

@@ -16,10 +16,8 @@ tell(struct fabric *f, struct fab_port *p, enum fab_news what)
 
 /* As ip link set mtu on RoCE: nobody is told. */
 static int
-set_mtu(struct fab_port *p, const char *s)
+set_mtu(struct fab_port *p, unsigned long mtu)
 {
-	unsigned long mtu = strtoul(s, NULL, 10);
-
 	for (uint32_t code = 1; code <= 5; code++) {
 		if (mtu == 128ul << code) {
 			atomic_store(&p->mtu, code);
@@ -33,10 +31,8 @@ set_mtu(struct fab_port *p, const char *s)
 
 /* As when the subnet manager was restarted. */
 static int
-set_lid(struct fabric *f, struct fab_port *p, const char *s)
+set_lid(struct fabric *f, struct fab_port *p, unsigned long lid)
 {
-	unsigned long lid = strtoul(s, NULL, 0);
-
 	if (!atomic_load(&p->lid) || lid < 1 || lid > 0xbfff) {
 		fprintf(stderr, "softnicctl: port: a LID is 1 to 49151, and ports on InfiniBand have one\n");
 		return 2;
@@ -47,31 +43,61 @@ set_lid(struct fabric *f, struct fab_port *p, const char *s)
 	return 0;
 }
 
+enum property { PORT_AGAIN, PORT_GIDS, PORT_MTU, PORT_PKEY, PORT_LID, PORT_NR };
+
+/* Parses the value of a property; base 1: on or off. */
+static bool
+value_of(const char *s, int base, unsigned long *ret)
+{
+	char *end;
+
+	*ret = strcmp(s, "on") == 0;
+	if (base == 1)
+		return *ret || strcmp(s, "off") == 0;
+	*ret = strtoul(s, &end, base);
+
+	return *s && !*end && *ret <= 0xffff;
+}
+
 int
 ctl_port_word(int dev, int argc, char **argv)
 {
-	const char *value = argc > 1 ? argv[1] : NULL;
+	static const struct {
+		const char *name;
+		int base; /* of its value; 1: on or off; -1: it has no value */
+	} all[PORT_NR] = { { "again", -1 }, { "gids", 1 }, { "mtu", 10 }, { "pkey", 16 }, { "lid", 0 } };
 	struct fabric *f = NULL;
-	int fd;
+	unsigned long value = 0;
+	int fd, what = 0, words;
 
+	while (what < PORT_NR && strcmp(argv[0], all[what].name))
+		what++;
+	if (what == PORT_NR)
+		return ctl_refuse("port", argv[0]);
+	words = all[what].base < 0 ? 1 : 2;
+	if (argc != words)
+		return ctl_refuse("port", argc < words ? NULL : argv[words]);
+	if (words == 2 && !value_of(argv[1], all[what].base, &value))
+		return ctl_refuse("port", argv[1]);
 	if (ctl_open(&f, &fd) < 0)
 		return 1;
 	struct fab_port *p = &f->port[dev];
 
-	if (strcmp(argv[0], "again") == 0 && argc == 1) {
+	switch (what) {
+	case PORT_AGAIN:
 		tell(f, p, FAB_NEWS_ACTIVE);
-	} else if (strcmp(argv[0], "mtu") == 0 && argc == 2) {
+		break;
+	case PORT_GIDS:
+		atomic_store(&p->no_gids, !value);
+		break;
+	case PORT_MTU:
 		return set_mtu(p, value);
-	} else if (strcmp(argv[0], "pkey") == 0 && argc == 2) {
-		atomic_store(&p->pkey, (uint16_t)strtoul(value, NULL, 16));
+	case PORT_PKEY:
+		atomic_store(&p->pkey, (uint16_t)value);
 		tell(f, p, FAB_NEWS_PKEY);
-	} else if (strcmp(argv[0], "lid") == 0 && argc == 2) {
+		break;
+	default:
 		return set_lid(f, p, value);
-	} else if (strcmp(argv[0], "gids") == 0 && argc == 2 &&
-		   (strcmp(value, "on") == 0 || strcmp(value, "off") == 0)) {
-		atomic_store(&p->no_gids, strcmp(value, "off") == 0);
-	} else {
-		return ctl_usage();
 	}
 
 	return 0;
@@ -120,14 +146,18 @@ del_gid(struct fab_port *p, const uint8_t raw[16])
 int
 ctl_cmd_gid(int argc, char **argv)
 {
-	int dev = argc == 3 ? ctl_dev(argv[0]) : -1, fd, rc;
+	int dev = argc > 0 ? ctl_dev(argv[0]) : -1, fd, rc;
 	struct fabric *f = NULL;
 	uint32_t prefix;
 	uint8_t raw[16];
 	bool add;
 
-	if (dev < 0 || (strcmp(argv[1], "add") && strcmp(argv[1], "del")))
-		return ctl_usage();
+	if (dev < 0)
+		return ctl_refuse("gid", argc > 0 ? argv[0] : NULL);
+	if (argc > 1 && strcmp(argv[1], "add") && strcmp(argv[1], "del"))
+		return ctl_refuse("gid", argv[1]);
+	if (argc != 3)
+		return ctl_refuse("gid", argc > 3 ? argv[3] : NULL);
 	add = strcmp(argv[1], "add") == 0;
 	if (!fab_parse_net(argv[2], raw, &prefix)) {
 		fprintf(stderr, "softnicctl: gid: %s is no address\n", argv[2]);

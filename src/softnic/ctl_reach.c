@@ -18,15 +18,14 @@ ctl_cmd_reach(int argc, char **argv)
 	int fd;
 
 	for (int i = 0; i < argc; i++) {
-		if (strcmp(argv[i], "all") == 0 || strcmp(argv[i], "subnet") == 0) {
+		if (!set_reach && (strcmp(argv[i], "all") == 0 || strcmp(argv[i], "subnet") == 0)) {
 			reach = argv[i][0] == 's' ? FAB_REACH_SUBNET : FAB_REACH_ALL;
 			set_reach = true;
-		} else if (strncmp(argv[i], "absent=", 7) == 0 &&
+		} else if (!set_absent && strncmp(argv[i], "absent=", 7) == 0 &&
 			   (strcmp(argv[i] + 7, "0") == 0 || ctl_duration(argv[i] + 7, &absent_ns))) {
 			set_absent = true;
 		} else {
-			fprintf(stderr, "softnicctl: reach: %s is not understood\n", argv[i]);
-			return 2;
+			return ctl_refuse("reach", argv[i]);
 		}
 	}
 	if (ctl_open(&f, &fd) < 0)
@@ -102,12 +101,13 @@ ctl_cmd_route(int argc, char **argv)
 	int fd, rc = 0;
 
 	if (argc > 0 && !(add || del) && (strcmp(argv[0], "list") || argc > 1))
-		return ctl_usage();
+		return ctl_refuse("route", argv[strcmp(argv[0], "list") == 0]);
 	if (add || del) {
-		int dev = argc == 3 ? ctl_dev(argv[1]) : -1;
+		int dev = argc > 1 ? ctl_dev(argv[1]) : -1;
 
-		if (dev < 0)
-			return ctl_usage();
+		if (dev < 0 || argc != 3)
+			return ctl_refuse(
+				"route", argc == 1 || (argc == 2 && dev >= 0) ? NULL : argv[dev < 0 ? 1 : 3]);
 		if (!fab_parse_net(argv[2], want.raw, &want.prefix)) {
 			fprintf(stderr, "softnicctl: route: %s is no network\n", argv[2]);
 			return 2;

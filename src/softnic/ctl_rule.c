@@ -296,6 +296,8 @@ settle(struct rule *r)
 			    : a->status == IBV_WC_REM_OP_ERR      ? 0x89
 			    : a->status == IBV_WC_REM_INV_REQ_ERR ? 0x8a
 								  : 0xf0;
+	if (r->seeded && !(a->flags & FAB_ACT_SCRAMBLE) && (!r->m.prob || r->m.prob == 1ull << 32))
+		return "seed= goes with prob= or scramble";
 	if (!r->seeded && getrandom(&r->m.seed, 4, 0) != 4)
 		return "no random number for the seed";
 	if (!r->m.prob)
@@ -450,10 +452,10 @@ ctl_cmd_rule(int argc, char **argv)
 
 	if (strcmp(what, "add") == 0 && argc > 1) {
 		for (int i = 1; i < argc; i++) {
-			if (word(&r, argv[i]))
-				continue;
-			fprintf(stderr, "softnicctl: rule: %s is not understood\n", argv[i]);
-			return 2;
+			if (!word(&r, argv[i]))
+				return ctl_refuse("rule", argv[i]);
+			if (ctl_is_again("rule", argv, i))
+				return 2;
 		}
 		const char *wrong = settle(&r);
 
@@ -462,10 +464,14 @@ ctl_cmd_rule(int argc, char **argv)
 			return 2;
 		}
 	} else if (strcmp(what, "del") == 0) {
-		if (argc != 2 || !number32(argv[1], UINT32_MAX, &id) || id == 0)
-			return ctl_usage();
-	} else if (argc > 1 || (strcmp(what, "list") && strcmp(what, "clear"))) {
-		return ctl_usage();
+		if (argc < 2 || !number32(argv[1], UINT32_MAX, &id) || id == 0)
+			return ctl_refuse("rule", argc < 2 ? NULL : argv[1]);
+		if (argc > 2)
+			return ctl_refuse("rule", argv[2]);
+	} else if (strcmp(what, "list") && strcmp(what, "clear")) {
+		return ctl_refuse("rule", strcmp(what, "add") ? what : NULL);
+	} else if (argc > 1) {
+		return ctl_refuse("rule", argv[1]);
 	}
 	if (ctl_open(&f, &fd) < 0)
 		return 1;

@@ -175,15 +175,21 @@ ctl_cmd_trace(int argc, char **argv)
 	struct fabric *f = NULL;
 	uint64_t max = RECORDS;
 	char *end = "";
-	int fd, rc = 0;
+	int fd, most, rc = 0;
 
-	if (argc == 2 && strcmp(argv[0], "show") == 0)
+	if (argc > 0 && strcmp(argv[0], "on") && strcmp(argv[0], "off") && strcmp(argv[0], "show"))
+		return ctl_refuse("trace", argv[0]);
+	most = argc == 0 ? 0 : strcmp(argv[0], "off") == 0 ? 1 : strcmp(argv[0], "show") == 0 ? 2 : 3;
+	if (argc > most)
+		return ctl_refuse("trace", argv[most]);
+	if (argc < 2 && most > 1)
+		return ctl_usage();
+	if (most == 2)
 		return show(argv[1]);
 	if (argc == 3)
 		max = strtoull(argv[2], &end, 10);
-	if (argc > 3 || *end || max == 0 || max > RECORDS_MAX || (argc == 1 && strcmp(argv[0], "off") != 0) ||
-	    (argc > 1 && strcmp(argv[0], "on") != 0))
-		return ctl_usage();
+	if (*end || max == 0 || max > RECORDS_MAX)
+		return ctl_refuse("trace", argv[2]);
 	if (ctl_open(&f, &fd) < 0)
 		return 1;
 	flock(fd, LOCK_EX);

@@ -54,16 +54,15 @@ flap(int dev, int argc, char **argv)
 	struct fabric *f = NULL;
 	int fd;
 
-	if (argc < 2 || argc > 3)
-		return ctl_usage();
 	for (int i = 0; i < argc; i++) {
 		char *end;
 
-		v[i] = strtoul(argv[i], &end, 10);
-		if (*end || v[i] == 0 || v[i] > 86400000)
-			return ctl_usage();
+		if (i < 3)
+			v[i] = strtoul(argv[i], &end, 10);
+		if (i >= 3 || *end || v[i] == 0 || v[i] > 86400000 || (i == 1 && v[1] <= v[0]))
+			return ctl_refuse("port", argv[i]);
 	}
-	if (v[1] <= v[0])
+	if (argc < 2)
 		return ctl_usage();
 	if (ctl_open(&f, &fd) < 0)
 		return 1;
@@ -88,13 +87,13 @@ cmd_port(int argc, char **argv)
 	int fd, dev = argc > 0 ? ctl_dev(argv[0]) : -1;
 
 	if (dev < 0)
-		return ctl_usage();
+		return ctl_refuse("port", argc > 0 ? argv[0] : NULL);
 	if (argc > 1 && strcmp(argv[1], "flap") == 0)
 		return flap(dev, argc - 2, argv + 2);
 	if (argc > 1 && strcmp(argv[1], "up") && strcmp(argv[1], "down"))
 		return ctl_port_word(dev, argc - 1, argv + 1);
-	if (argc > 2 || (argc == 2 && strcmp(argv[1], "up") && strcmp(argv[1], "down")))
-		return ctl_usage();
+	if (argc > 2)
+		return ctl_refuse("port", argv[2]);
 	if (ctl_open(&f, &fd) < 0)
 		return 1;
 	if (argc == 2)
@@ -149,14 +148,13 @@ reset_device(int dev, int argc, char **argv)
 	int fd;
 
 	for (int i = 0; i < argc; i++) {
-		if (!reset_word(&r, argv[i])) {
-			fprintf(stderr, "softnicctl: device: %s is not understood\n", argv[i]);
+		if (!reset_word(&r, argv[i]))
+			return ctl_refuse("device", argv[i]);
+		if (ctl_is_again("device", argv, i))
 			return 2;
-		}
 	}
-	if ((r.flags & FAB_RESET_FLUSH && r.flags & FAB_RESET_RUNS) ||
-	    (r.flags & FAB_RESET_DESTROY_FAILS && r.flags & FAB_RESET_DESTROY_LIES)) {
-		fprintf(stderr, "softnicctl: device: flush or runs, destroy=fails or destroy=lies\n");
+	if (r.flags & FAB_RESET_FLUSH && r.flags & FAB_RESET_RUNS) {
+		fprintf(stderr, "softnicctl: device: flush or runs\n");
 		return 2;
 	}
 	if (ctl_open(&f, &fd) < 0)
@@ -190,13 +188,21 @@ cmd_device(int argc, char **argv)
 	if (dev >= 0 && argc > 1 && strcmp(argv[1], "reset") == 0)
 		return reset_device(dev, argc - 2, argv + 2);
 	if (dev >= 0 && argc == 3 && strcmp(argv[1], "name") == 0) {
-		if (strlen(argv[2]) >= sizeof(f->port[0].name) || ctl_open(&f, &fd) < 0)
+		if (strlen(argv[2]) >= sizeof(f->port[0].name))
+			return ctl_refuse("device", argv[2]);
+		if (ctl_open(&f, &fd) < 0)
 			return 1;
 		strcpy(f->port[dev].name, argv[2]);
 		return 0;
 	}
-	if (dev < 0 || argc > 2 || (argc == 2 && strcmp(argv[1], "lost") && strcmp(argv[1], "back")))
+	if (dev < 0)
+		return ctl_refuse("device", argc > 0 ? argv[0] : NULL);
+	if (argc == 2 && strcmp(argv[1], "name") == 0)
 		return ctl_usage();
+	if (argc > 1 && strcmp(argv[1], "name") && strcmp(argv[1], "lost") && strcmp(argv[1], "back"))
+		return ctl_refuse("device", argv[1]);
+	if (argc > 2)
+		return ctl_refuse("device", argv[strcmp(argv[1], "name") ? 2 : 3]);
 	if (ctl_open(&f, &fd) < 0)
 		return 1;
 	struct fab_port *p = &f->port[dev];
@@ -289,13 +295,15 @@ cmd_stats(int argc, char **argv)
 	for (int i = 0; i < argc; i++) {
 		char *end;
 
-		if (strcmp(argv[i], "--json") == 0) {
+		if (strcmp(argv[i], "--json") == 0 && !json) {
 			json = true;
 			continue;
 		}
+		if (pid)
+			return ctl_refuse("stats", argv[i]);
 		pid = strtoul(argv[i], &end, 10);
 		if (*end || pid == 0)
-			return ctl_usage();
+			return ctl_refuse("stats", argv[i]);
 	}
 	if (ctl_open(&f, &fd) < 0)
 		return 1;
@@ -322,15 +330,18 @@ static int
 cmd_qp(int argc, char **argv)
 {
 	struct fabric *f = NULL;
-	char *end;
+	unsigned long qpn = 0;
+	char *end = "";
 	int fd;
 
-	if (argc != 2 || strcmp(argv[1], "fatal") != 0)
-		return ctl_usage();
-	unsigned long qpn = strtoul(argv[0], &end, 0);
-
-	if (*end || qpn == 0 || qpn > 0xffffff)
-		return ctl_usage();
+	if (argc > 0)
+		qpn = strtoul(argv[0], &end, 0);
+	if (argc > 0 && (*end || qpn == 0 || qpn > 0xffffff))
+		return ctl_refuse("qp", argv[0]);
+	if (argc > 1 && strcmp(argv[1], "fatal") != 0)
+		return ctl_refuse("qp", argv[1]);
+	if (argc != 2)
+		return ctl_refuse("qp", argc > 2 ? argv[2] : NULL);
 	if (ctl_open(&f, &fd) < 0)
 		return 1;
 	struct fab_qp *q = &f->qp[qpn % FAB_QPS];
@@ -349,13 +360,13 @@ cmd_qp(int argc, char **argv)
 static int
 cmd_reset(int argc, char **argv)
 {
-	bool force = argc == 1 && strcmp(argv[0], "-f") == 0;
+	bool force = argc > 0 && strcmp(argv[0], "-f") == 0;
 	char path[PATH_MAX];
 	struct fabric *f = NULL;
 	int fd, used = 0;
 
-	if (argc && !force)
-		return ctl_usage();
+	if (argc > force)
+		return ctl_refuse("reset", argv[force]);
 	fab_path(path, sizeof(path));
 	if (!force && fab_map(false, &f, &fd) == 0) {
 		for (uint32_t i = 0; i < atomic_load(&f->proc_high); i++)
@@ -396,6 +407,8 @@ main(int argc, char **argv)
 		if (strcmp(argv[1], cmds[i].name) == 0)
 			return cmds[i].run(argc - 2, argv + 2);
 	}
+	if (argc > 1)
+		fprintf(stderr, "softnicctl: there is no command %s\n", argv[1]);
 
 	return ctl_usage();
 }

@@ -25,6 +25,75 @@ if $ctl stats 2>"$tmp/err"; then fail "stats without a fabric"; fi
 grep -q "no fabric there" "$tmp/err" || fail "does not say that there is no fabric: $(cat "$tmp/err")"
 passed "no fabric: says so"
 
+# A word that a command does not use is refused with its name and 2, before the fabric is looked for. "WORDS:the refused word".
+while IFS=: read -r words bad; do
+	# shellcheck disable=SC2086
+	if $ctl $words 2>"$tmp/err" >"$tmp/out"; then fail "took: $words"; else rc=$?; fi
+	[ $rc = 2 ] && [ ! -s "$tmp/out" ] || fail "$words: exit $rc: $(cat "$tmp/err")"
+	grep -q -- "^softnicctl: .*$bad" "$tmp/err" || fail "$words: does not name $bad: $(cat "$tmp/err")"
+done <<'END'
+show:show
+port x:port: x
+port 0 up now:port: now
+port 0 sideways:port: sideways
+port 0 flap 1 2 3 4:port: 4
+port 0 flap 2 1:port: 1
+port 0 flap 2 x:port: x
+port 0 again 1:port: 1
+port 0 mtu 1024 2048:port: 2048
+port 0 mtu 1024x:port: 1024x
+port 0 pkey zz:port: zz
+port 0 gids maybe:port: maybe
+device x:device: x
+device 0 lost back:device: back
+device 0 gone:device: gone
+device 0 name a b:device: b
+device 0 reset now:device: now
+device 0 reset pid=1 pid=2:device: pid=2
+device 0 reset destroy=fails destroy=lies:device: destroy=lies
+device 0 reset flush runs:flush or runs
+reach all subnet:reach: subnet
+reach absent=1s absent=2s:reach: absent=2s
+route list 0:route: 0
+route add 0 10.0.0.0/8 1:route: 1
+route del x:route: x
+firmware call=1ms call=2ms:firmware: call=2ms
+firmware x=1:firmware: x=1
+profile flat realistic:profile: realistic
+profile round:profile: round
+gid 0 add 10.0.0.1 10.0.0.2:gid: 10.0.0.2
+gid 0 set 10.0.0.1:gid: set
+rule add op=read op=write drop:rule: op=write
+rule add drop drop:rule: drop
+rule add op=read drop seed=1:seed=
+rule add op=read drop prob=1 seed=1:seed=
+rule add op=read status=5 at=1:at=
+rule list 1:rule: 1
+rule clear all:rule: all
+rule del 1 2:rule: 2
+rule del x:rule: x
+rule show:rule: show
+trace off now:trace: now
+trace show a b:trace: b
+trace on a 10 b:trace: b
+trace on a x:trace: x
+trace stop:trace: stop
+stats 1 2:stats: 2
+stats --json --json:stats: --json
+stats -j:stats: -j
+qp 5 fatal now:qp: now
+qp 5 broken:qp: broken
+qp x fatal:qp: x
+reset -f -f:reset: -f
+clean all:reset: all
+END
+for words in "" port device "device 0 name" "port 0 mtu" "port 0 flap 1" gid "gid 0 add" "route add" "route add 0" profile "rule add" "rule del" "trace on" "trace show" qp "qp 5"; do
+	# shellcheck disable=SC2086
+	if $ctl $words 2>"$tmp/err"; then fail "took: $words"; else rc=$?; fi
+	[ $rc = 2 ] && grep -q '^usage: ' "$tmp/err" || fail "$words: exit $rc: $(cat "$tmp/err")"
+done
+passed "words that a command does not use, or lacks"
+
 scripts/with-softnic "$BUILD/softnic-tests/t_local" >/dev/null
 [ "$(stat -c %a "$SOFTNIC_DIR") $(stat -c %a "$SOFTNIC_DIR/fabric")" = "700 600" ] || fail "modes"
 passed "the directory is ours alone"
