@@ -71,13 +71,38 @@ forget(struct options *o, const char *text, FILE *err)
 	return set_action(o, ACTION_FORGET, err);
 }
 
+/* Takes the value of an option that has one value. */
+static int
+take_text(const char **member, const char *name, FILE *err)
+{
+	if (*member) {
+		fprintf(err, "gantryd: --%s is given twice: %s, %s\n", name, *member, optarg);
+		return -EINVAL;
+	}
+	*member = optarg;
+	return 0;
+}
+
+static int
+take_replaced(struct options *o, FILE *err)
+{
+	if (o->replaces) {
+		fprintf(err, "gantryd: --replace-store is given twice\n");
+		return -EINVAL;
+	}
+	o->replaces = true;
+	if (uuid_parse(optarg, o->replace_store) == 0)
+		return 0;
+	fprintf(err, "gantryd: --replace-store wants the UUID of a store, not \"%s\"\n", optarg);
+	return -EINVAL;
+}
+
 static int
 one_option(struct options *o, int c, char **argv, FILE *err)
 {
 	switch (c) {
 	case 'c':
-		o->file = optarg;
-		return 0;
+		return take_text(&o->file, "config", err);
 	case 'o':
 		if (o->override_nr == OVERRIDES_MAX) {
 			fprintf(err, "gantryd: more than %d options -o\n", OVERRIDES_MAX);
@@ -96,11 +121,7 @@ one_option(struct options *o, int c, char **argv, FILE *err)
 		o->if_absent = true;
 		return 0;
 	case OPT_REPLACE_STORE:
-		o->replaces = true;
-		if (uuid_parse(optarg, o->replace_store) == 0)
-			return 0;
-		fprintf(err, "gantryd: --replace-store wants the UUID of a store, not \"%s\"\n", optarg);
-		return -EINVAL;
+		return take_replaced(o, err);
 	case OPT_REPAIR:
 		o->repair = true;
 		return 0;
@@ -108,13 +129,11 @@ one_option(struct options *o, int c, char **argv, FILE *err)
 		o->yes = true;
 		return 0;
 	case OPT_READY_FILE:
-		o->ready_file = optarg;
-		return 0;
+		return take_text(&o->ready_file, "ready-file", err);
 	case OPT_ACTION + ACTION_FORGET:
 		return forget(o, optarg, err);
 	case OPT_ACTION + ACTION_ADD:
-		o->add = optarg;
-		return set_action(o, ACTION_ADD, err);
+		return take_text(&o->add, "add", err) < 0 ? -EINVAL : set_action(o, ACTION_ADD, err);
 	case ':':
 		fprintf(err, "gantryd: %s needs a value\n", argv[optind - 1]);
 		return -EINVAL;
@@ -127,6 +146,49 @@ one_option(struct options *o, int c, char **argv, FILE *err)
 	default:
 		return set_action(o, (enum action)(c - OPT_ACTION), err);
 	}
+}
+
+/* Returns true if an option was given, together with other options, without an effect; writes a line to err. */
+static bool
+is_unused(const struct options *o, FILE *err)
+{
+#define BIT(action) (1u << ACTION_##action)
+	const unsigned no_config = BIT(PRINT_KEYS) | BIT(PRINT_METRICS) | BIT(VERSION) | BIT(HELP);
+	const struct {
+		bool is_given;
+		const char *name;
+		unsigned uses;    /* actions that use the option */
+		bool is_shut_out; /* by another option */
+		const char *rule; /* NULL: it is used by most actions */
+	} all[] = {
+		{ o->force, "force", BIT(FORMAT) | BIT(FORGET) | BIT(ADD), false,
+		  "goes with --format, --forget and --add" },
+		{ o->if_absent, "if-absent", BIT(FORMAT), false, "goes with --format" },
+		{ o->replaces, "replace-store", BIT(FORMAT), o->if_absent,
+		  "goes with --format, without --if-absent" },
+		{ o->force, "force", BIT(FORMAT) | BIT(FORGET) | BIT(ADD), o->if_absent,
+		  "and --if-absent do not go together" },
+		{ o->yes, "yes", BIT(FSCK), !o->repair, "goes with --fsck --repair" },
+		{ o->repair, "repair", BIT(FSCK), false, "goes with --fsck" },
+		{ o->ready_file, "ready-file", BIT(RUN), false, NULL },
+		{ o->file, "config", ~no_config, false, NULL },
+		{ o->override_nr > 0, "o", ~no_config, false, NULL },
+	};
+
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		const char *dashes = all[i].name[1] ? "--" : "-";
+
+		if (!all[i].is_given || (all[i].uses >> o->action & 1 && !all[i].is_shut_out))
+			continue;
+		if (all[i].rule)
+			fprintf(err, "gantryd: %s%s %s\n", dashes, all[i].name, all[i].rule);
+		else
+			fprintf(err, "gantryd: %s%s does not go with --%s\n", dashes, all[i].name,
+				action_name(o->action));
+		return true;
+	}
+	return false;
+#undef BIT
 }
 
 int
@@ -145,34 +207,8 @@ options_parse(int argc, char **argv, struct options *ret_options, FILE *err)
 		fprintf(err, "gantryd: unexpected \"%s\"; see gantryd --help\n", argv[optind]);
 		return -EINVAL;
 	}
-	if (o.force && o.action != ACTION_FORMAT && o.action != ACTION_FORGET && o.action != ACTION_ADD) {
-		fprintf(err, "gantryd: --force goes with --format, --forget and --add\n");
+	if (is_unused(&o, err))
 		return -EINVAL;
-	}
-	if (o.if_absent && o.action != ACTION_FORMAT) {
-		fprintf(err, "gantryd: --if-absent goes with --format\n");
-		return -EINVAL;
-	}
-	if (o.replaces && (o.action != ACTION_FORMAT || o.if_absent)) {
-		fprintf(err, "gantryd: --replace-store goes with --format, without --if-absent\n");
-		return -EINVAL;
-	}
-	if (o.if_absent && o.force) {
-		fprintf(err, "gantryd: --force and --if-absent do not go together\n");
-		return -EINVAL;
-	}
-	if (o.yes && !o.repair) {
-		fprintf(err, "gantryd: --yes goes with --fsck --repair\n");
-		return -EINVAL;
-	}
-	if (o.repair && o.action != ACTION_FSCK) {
-		fprintf(err, "gantryd: --repair goes with --fsck\n");
-		return -EINVAL;
-	}
-	if (o.ready_file && o.action != ACTION_RUN) {
-		fprintf(err, "gantryd: --ready-file goes with none of --%s\n", action_name(o.action));
-		return -EINVAL;
-	}
 	*ret_options = o;
 	return 0;
 }

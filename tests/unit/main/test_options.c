@@ -104,7 +104,18 @@ test_refused(void **state)
 		{ "--repair", "--repair goes with --fsck" },
 		{ "--fsck --yes", "--yes goes with --fsck --repair" },
 		{ "--format --repair", "--repair goes with --fsck" },
-		{ "--check-config --ready-file /r", "--ready-file goes with none of --check-config" },
+		{ "--check-config --ready-file /r", "--ready-file does not go with --check-config" },
+		{ "--print-keys -c /x", "--config does not go with --print-keys" },
+		{ "--print-metrics -o a=b", "-o does not go with --print-metrics" },
+		{ "-c /x --config=/y", "--config is given twice: /x, /y" },
+		{ "--ready-file /r --ready-file /s", "--ready-file is given twice: /r, /s" },
+		{ "--add /a --add /b", "--add is given twice: /a, /b" },
+		{ "--format --replace-store 00112233-4455-6677-8899-aabbccddeeff --replace-store "
+		  "10112233-4455-6677-8899-aabbccddeeff",
+		  "--replace-store is given twice" },
+		{ "--format --if-absent --replace-store 00112233-4455-6677-8899-aabbccddeeff",
+		  "--replace-store goes with --format, without --if-absent" },
+		{ "--repair --yes --check-config", "--yes goes with --fsck --repair" },
 		{ "--check-config=yes", "option --check-config=yes" },
 	};
 	struct options o;
@@ -128,6 +139,55 @@ test_too_many(void **state)
 	assert_int_equal(o.override_nr, OVERRIDES_MAX);
 	strcat(text, "-o a=b ");
 	assert_int_equal(parse(text, &o), -EINVAL);
+}
+
+/* An action that does not use an option refuses the option by its name. "OPTION:ACTIONS that use it". */
+static void
+test_every_pair(void **state)
+{
+	static const char uuid[] = "00112233-4455-6677-8899-aabbccddeeff";
+	static const char *const actions[] = {
+		"",       "check-config",  "print-config",  "list-devices", "format",
+		"fsck",   "fsck --repair", "upgrade",       "forget U",     "add /d",
+		"reload", "print-keys",    "print-metrics", "version",      "help"
+	};
+	static const struct {
+		const char *option,
+			*users; /* users: a comma before and after each name; *: all that read the configuration */
+	} all[] = { { "--config /x", "*" },
+		    { "-o a=b", "*" },
+		    { "--ready-file /r", ",," },
+		    { "--force", ",format,forget U,add /d," },
+		    { "--if-absent", ",format," },
+		    { "--replace-store U", ",format," },
+		    { "--repair", ",fsck,fsck --repair," },
+		    { "--yes", ",fsck --repair," } };
+	struct options o;
+
+	for (size_t a = 0; a < sizeof actions / sizeof *actions; a++) {
+		for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+			char line[256] = "", name[32], padded[32], *p;
+			bool reads_no_config = a >= sizeof actions / sizeof *actions - 4;
+			bool uses;
+
+			snprintf(padded, sizeof padded, ",%s,", actions[a]);
+			uses = *all[i].users == '*' ? !reads_no_config : strstr(all[i].users, padded) != NULL;
+			snprintf(line, sizeof line, "%s %s%s", all[i].option, *actions[a] ? "--" : "",
+				 actions[a]);
+			while ((p = strstr(line, " U")) != NULL) {
+				char rest[256];
+
+				snprintf(rest, sizeof rest, "%s", p + 2);
+				snprintf(p, sizeof line - (size_t)(p - line), " %s%s", uuid, rest);
+			}
+			if ((parse(line, &o) == 0) != uses)
+				fail_msg("gantryd %s: %s", line, said);
+			snprintf(name, sizeof name, "gantryd: %.*s ", (int)strcspn(all[i].option, " "),
+				 all[i].option);
+			if (!uses && strncmp(said, name, strlen(name)) != 0)
+				fail_msg("gantryd %s: does not begin with %s: %s", line, name, said);
+		}
+	}
 }
 
 /* Every option that is taken is in the help. */
@@ -194,9 +254,9 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_good),          cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_too_many),      cmocka_unit_test(test_help),
-		cmocka_unit_test(test_exit_of_store),
+		cmocka_unit_test(test_good),       cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_every_pair), cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_help),       cmocka_unit_test(test_exit_of_store),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, teardown);
