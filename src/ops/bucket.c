@@ -5,6 +5,7 @@
 #include "base/age_clock.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "walk/ttl.h"
 
 #include <errno.h>
 #include <string.h>
@@ -192,6 +193,9 @@ purge_removed(struct req *rq)
 	struct purge *pu = rq->job;
 	int r = rq->change->del.op.result;
 
+	if (r == 1)
+		ttl_removed(rq->rs->env.stats, rq->target.bucket, rq->target.bucket_len, pu->of[pu->at].key,
+			    pu->of[pu->at].len);
 	if (r < 0 && r != -ENOENT && r != -ESTALE)
 		return req_fail(rq, fault_of(r), NULL);
 	return req_go(rq, ++pu->at < pu->nr ? purge_next : purge_list);

@@ -172,12 +172,24 @@ see_client(struct seen *s, const char *signer, struct span claimed, const struct
 		s->e.claimed_access_key = s->claimed;
 }
 
+/* Returns true for a request that names no operation, because its target cannot be parsed or the resource has no such
+ * method, unless the method reads. */
+static bool
+is_unknown_change(const struct req *rq)
+{
+	const char *method = rq->in.method;
+
+	return rq->target.op == OP_NONE && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0 &&
+	       strcmp(method, "OPTIONS") != 0;
+}
+
 static enum audit_kind
 kind_of(const struct req *rq, enum fault f)
 {
 	int status = f ? fault_info(f)->status : 0;
-	bool is_unknown = f && !identity_access_key(&rq->identity) && rq->listen->dialect == DIALECT_S3 &&
-			  !rq->listen->anonymous;
+	bool is_unknown =
+		f && !identity_access_key(&rq->identity) &&
+		(is_unknown_change(rq) || (rq->listen->dialect == DIALECT_S3 && !rq->listen->anonymous));
 
 	if (status == 401 || status == 403 || is_unknown)
 		return AUDIT_REFUSAL;

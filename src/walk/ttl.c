@@ -82,6 +82,13 @@ walk_later(struct ttl *t)
 	ttl_queue_missed(t->walk.env.queue);
 }
 
+void
+ttl_removed(struct stats_core *stats, const char *bucket, size_t bucket_len, const char *key, size_t key_len)
+{
+	stats_event(stats, STATS_TTL_REMOVED);
+	audit_expired("Expire", bucket, bucket_len, key, key_len);
+}
+
 static void
 removed(struct removal *rm, int r)
 {
@@ -90,8 +97,7 @@ removed(struct removal *rm, int r)
 	const char *key = n->names + n->bucket_len;
 
 	if (r == 1) {
-		stats_event(t->walk.env.stats, STATS_TTL_REMOVED);
-		audit_expired("Expire", n->names, n->bucket_len, key, n->key_len);
+		ttl_removed(t->walk.env.stats, n->names, n->bucket_len, key, n->key_len);
 	} else if (is_for_later(r)) {
 		ttl_queue_note(t->walk.env.queue, n->names, n->bucket_len, key, n->key_len,
 			       age_clock_ns() - t->grace_ns + AGAIN_NS);

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 struct ttl_queue;
+struct stats_core;
 
 #define TTL_QUEUE_MAX 65536u               /* names of a daemon's queue */
 #define TTL_QUEUE_BYTES ((size_t)16 << 20) /* their memory */
@@ -50,6 +51,10 @@ void ttl_queue_walks(struct ttl_queue *q);
 /* Notes that another walk is needed: a walk has failed, a disk has refused a removal, or this process has another share of
  * the keys. */
 void ttl_queue_missed(struct ttl_queue *q);
+
+/* Counts the removal of an expired object, and writes its event. stats: of the calling thread. */
+void ttl_removed(struct stats_core *stats, const char *bucket, size_t bucket_len, const char *key,
+		 size_t key_len);
 
 /* Time from the expiry of an object to its removal from a store that several processes use: the clocks of their hosts
  * differ by less. */

@@ -71,6 +71,10 @@ eval "$answer" >"$T/out" || fail "docs/operations.md: $answer"
 assert_eq "$(jq -r '"\(.op) \(.access_key) \(.peer)"' "$T/out" | tail -n 1)" "DeleteObject AKGOOD 127.0.0.1" "docs/operations.md: $answer"
 
 # ---- refusals ----
+# A target that cannot be parsed names no operation: an attempt to change something is recorded, a read is not.
+assert_status GET '/bkt/read%zz' 400
+assert_status PUT '/bkt/a%zz' 400 -d x
+has '.op == "Unknown" and .status == 400 and .fault == "InvalidURI"'
 sign -k AKREAD -p read-secret-1 -m empty DELETE /bkt/a
 has '.op == "DeleteObject" and .key == "a" and .status == 403 and .fault == "AccessDenied" and .access_key == "AKREAD"'
 sign -k AKREAD -p wrong-secret-1 -m empty GET /bkt/a
@@ -102,6 +106,16 @@ assert_status PUT '/bkt?lifecycle' 200 -T "$T/rules"
 has '.op == "PutBucketLifecycleConfiguration" and .bucket == "bkt"'
 for key in tmp/one tmp/two; do has ".op == \"Expire\" and .bucket == \"bkt\" and .key == \"$key\" and .access_key == null"; done
 has '.op == "ExpireUpload" and .bucket == "bkt" and .key == "tmp/three"'
+
+# The removal of a bucket removes its expired objects, if the daemon has not removed them yet.
+assert_status PUT /emptied 200
+for i in $(seq 40); do curl_s3 "/emptied/e$i" -X PUT -H 'x-gantry-ttl: 1' -d x -o /dev/null; done
+expired() { [ "$(curl_s3 "/emptied/e$i" -o /dev/null -w '%{http_code}')" = 404 ]; }
+wait_for 20 expired
+assert_status DELETE /emptied 204
+assert_eq "$(metric gantry_expired_objects_total)" 40 "expired objects"
+all_expired() { [ "$(records '.op == "Expire" and .bucket == "emptied"')" = 40 ]; }
+wait_for 60 all_expired
 
 # ---- control calls, and keys that come and go ----
 post /control/bucket -d '{"bucket":"bkt","max_objects":"1000"}'
