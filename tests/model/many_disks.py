@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""many_disks: the protocol of a store on many disks (docs/set.md, section 6) as a model that is run, cut and judged.
+"""many_disks: the protocol of a store on many disks (docs/set.md) as a model that is run, cut and judged.
 
     many_disks.py run [--seconds S] [--seed N] [--profile P] [--off RULE]   random histories; exit 1 if one goes wrong
     many_disks.py rules [--seconds S] [RULE...]                         every rule switched off: each must go wrong within S seconds

@@ -940,7 +940,7 @@ settle_lost(void)
 }
 
 /* Of several disks, a page of data that could not be read can be read again when a write to it was cut short: its old bytes are there.  A
- * start cannot tell a page that was bad while it was free from one that has gone bad since, and refuses (docs/engine.md section 5). */
+ * start cannot tell a page that was bad while it was free from one that has gone bad since, and refuses (docs/engine.md section 3). */
 static void
 is_cut_short(const struct sim_io *io)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The blocks of a directory's segments in the file system (docs/disk-format.md section 2).
+ * The blocks of a directory's segments in the file system (docs/disk-format.md section 1).
  *
  * A segment made by Gantry has private blocks for all its bytes, and a write changes nothing else: the flush
  * of the log covers it. A copy of a segment may share blocks with the original, or have holes. A write then

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Segments of a directory: made ahead of need (docs/disk-format.md section 2), and made again by a repair. */
+/* Segments of a directory: made ahead of need (docs/disk-format.md section 1), and made again by a repair. */
 #include "extent/disk/disk.h"
 
 #include "extent/disk/file.h"

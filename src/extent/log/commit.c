@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Leader commit (docs/engine.md section 4): one log block in flight per disk, and one flush for the block and
+ * Leader commit (docs/engine.md section 2): one log block in flight per disk, and one flush for the block and
  * all its data.
  *
  *     commit_submit() --> pending list --> a thread that finds no leader becomes the leader:

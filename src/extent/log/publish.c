@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The leader's work after the flush: the index, dead records, and the reuse of their space (docs/engine.md
- * section 4, "Reuse").
+ * The leader's work after the flush: the index, dead records, and the reuse of their space
+ * (docs/engine.md section 2, "Reuse").
  *
  *     record replaced --> dying: stamped? threads quiescent? --> pinned? --no--> space and memory are freed
  *            |                                                    ^  |

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A start (docs/engine.md section 5): snapshot, log, tail, damage or end, space; then, before requests are
+ * A start (docs/engine.md section 3): snapshot, log, tail, damage or end, space; then, before requests are
  * served, a new epoch:
  *
  *     flush --> epoch block at the cut --> flush --> superblock (running epoch, start number) --> flush

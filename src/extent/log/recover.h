@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * recover - starting: snapshot, log, tail, damage or end, space, a new epoch (docs/engine.md section 5).
+ * recover - starting: snapshot, log, tail, damage or end, space, a new epoch (docs/engine.md section 3).
  *
  * Blocking, one thread, before all other threads of the volume. --fsck uses recover() with check_only or
  * repair.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots (docs/engine.md section 5): the index, pinned at a block boundary, is written into space of its
+ * Snapshots (docs/engine.md section 3): the index, pinned at a block boundary, is written into space of its
  * own, so that the log before the boundary can be trimmed. snapshot_check() and snapshot_done() run on the
  * leader, the other functions on the helper thread.
  *
@@ -520,8 +520,8 @@ snapshot_write(struct vol *vol, struct ring *r)
 		return 0;
 	}
 	if (c.disk_erred) {
-		/* A failed write or flush is final, whatever the error (section 6), and so is a disk that
-		 * does not return what was just written. Its space is not freed. */
+		/* A failed write or flush is final, whatever the error (docs/set.md section 5), and so is a
+		 * disk that does not return what was just written. Its space is not freed. */
 		disk_fail(&vol->disk, "writing a snapshot failed: %s", strerror(-e));
 	} else {
 		if (!disk_failed(&vol->disk))

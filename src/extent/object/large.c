@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Objects of more than a chunk: each chunk is committed as a record of its own while the next one fills; when
- * all of them are in the log, the manifest is (docs/disk-format.md section 3).  On the port's thread.
+ * all of them are in the log, the manifest is (docs/disk-format.md section 2).  On the port's thread.
  */
 #include "extent/object/put_int.h"
 
