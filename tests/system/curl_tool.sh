@@ -37,8 +37,11 @@ def serve(c):
             continue
         if b"100-continue" in head:
             c.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
-        while length and len(data) < length[0]:
-            data += c.recv(65536)
+        while (length and len(data) < length[0]) or (b"transfer-encoding: chunked" in head.lower() and not data.endswith(b"0\r\n\r\n")):
+            more = c.recv(65536)
+            if not more:
+                return
+            data += more
         open(sys.argv[1], "wb").write(head + b"\r\n\r\n" + data)
         data = b""
         if path == b"/late":
