@@ -80,11 +80,11 @@ void audit_stop(uint64_t max_ns);
 
 struct audit_info {
 	bool is_on;
-	uint64_t records; /* number of records written */
-	uint64_t dropped; /* number of records dropped */
-	uint64_t untold;  /* number of dropped records that no record of the stream reports yet */
-	uint64_t held;    /* number of refusals beyond AUDIT_REFUSALS_MAX */
-	int error;        /* -errno of the last attempt to write; 0: it succeeded, or is in progress */
+	uint64_t records;    /* number of records written */
+	uint64_t dropped;    /* number of records dropped */
+	uint64_t unreported; /* number of dropped records that no record of the stream reports yet */
+	uint64_t held;       /* number of refusals beyond AUDIT_REFUSALS_MAX */
+	int error;           /* -errno of the last attempt to write; 0: it succeeded, or is in progress */
 	uint64_t
 		waits_ns; /* time for which the oldest record has been waiting to be written; 0: none waits */
 };

@@ -32,7 +32,7 @@ static struct outbox box;
 static uint8_t ring[QUEUE_BYTES];
 static bool runs;
 static _Atomic bool is_on, takes_reads;
-static _Atomic uint64_t records, dropped, told, held_all, since_ns;
+static _Atomic uint64_t records, dropped, reported, held_all, since_ns;
 static _Atomic int last_error;
 
 /* The configuration, for the thread. */
@@ -223,7 +223,7 @@ static int
 write_record(const void *line, size_t len)
 {
 	static char lines[AUDIT_TEXT_BYTES + 128]; /* of the thread */
-	uint64_t all = atomic_load(&dropped), nr = all - atomic_load(&told);
+	uint64_t all = atomic_load(&dropped), nr = all - atomic_load(&reported);
 	size_t n = 0;
 	char when[32];
 	int r;
@@ -237,7 +237,7 @@ write_record(const void *line, size_t len)
 	memcpy(lines + n, line, len);
 	r = write_lines(lines, n + len);
 	if (r == 0)
-		atomic_store(&told, all);
+		atomic_store(&reported, all);
 	return r;
 }
 
@@ -358,8 +358,8 @@ audit_get_info(struct audit_info *ret)
 				    .held = atomic_load(&held_all),
 				    .error = atomic_load(&last_error),
 				    .waits_ns = since && now > since ? now - since : 0 };
-	/* The number told first: it never exceeds that of the dropped ones. */
-	ret->untold = atomic_load(&told);
+	/* The number reported first: it never exceeds that of the dropped ones. */
+	ret->unreported = atomic_load(&reported);
 	ret->dropped = atomic_load(&dropped);
-	ret->untold = ret->dropped - ret->untold;
+	ret->unreported = ret->dropped - ret->unreported;
 }

@@ -355,7 +355,7 @@ bool shared_give(struct gantry *g);
 /* ---- log lines for the program: log.c ---- */
 
 /* Returns true if lines of this level are logged. */
-bool is_told(const struct gantry *g, enum gantry_log_level level);
+bool is_logged(const struct gantry *g, enum gantry_log_level level);
 #define KERNEL_ENOTSUPP 524 /* ENOTSUPP of the kernel, which some drivers return to programs */
 /* Returns the text of a positive errno value; knows KERNEL_ENOTSUPP, unlike strerror(). */
 const char *error_text(int error);

@@ -25,7 +25,7 @@ gantry_set_log_level(struct gantry *g, enum gantry_log_level most)
 }
 
 bool
-is_told(const struct gantry *g, enum gantry_log_level level)
+is_logged(const struct gantry *g, enum gantry_log_level level)
 {
 	return g->log && (int)level <= g->log_most;
 }
@@ -36,7 +36,7 @@ client_log(struct gantry *g, enum gantry_log_level level, const char *format, ..
 	char text[512];
 	va_list ap;
 
-	if (!is_told(g, level))
+	if (!is_logged(g, level))
 		return;
 	va_start(ap, format);
 	vsnprintf(text, sizeof text, format, ap);

@@ -302,7 +302,7 @@ explain_token(struct gantry *g, const struct token_ask *a, int e)
 	const void *ptr = a->ptr;
 	size_t size = a->size, offset = a->offset;
 
-	if (!is_told(g, GANTRY_LOG_ERROR))
+	if (!is_logged(g, GANTRY_LOG_ERROR))
 		return;
 	if (e == -ENOENT)
 		client_log(g, GANTRY_LOG_ERROR,

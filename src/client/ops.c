@@ -247,7 +247,7 @@ gantry_obj_move(struct gantry *g, enum gantry_op op, const struct gantry_ops *op
 {
 	struct operation o = { .g = g, .op = op, .handle = { .ctx = ctx }, .base = ptr };
 	const enum gantry_log_level level = op == GANTRY_OP_GET ? GANTRY_LOG_GET : GANTRY_LOG_PUT;
-	uint64_t began_ns = is_told(g, level) ? clock_ns() : 0;
+	uint64_t began_ns = is_logged(g, level) ? clock_ns() : 0;
 	const char *name = op == GANTRY_OP_GET ? "get" : "put";
 	struct region *r;
 	ssize_t n;

@@ -131,7 +131,7 @@ register_wanted(struct gantry *g, struct wanted *w)
 	if (e < 0) {
 		explain_registration(g, w, e, register_error, sizeof register_error);
 		client_log(g, GANTRY_LOG_ERROR, "registering %p: %s", w->ptr, register_error);
-	} else if (is_told(g, GANTRY_LOG_INFO)) {
+	} else if (is_logged(g, GANTRY_LOG_INFO)) {
 		client_log(g, GANTRY_LOG_INFO, "%zu bytes at %p registered%s%s%s", w->size, w->ptr,
 			   e ? " again" : "", *refusals() && w->is_device ? "; " : "",
 			   w->is_device ? refusals() : "");
@@ -251,7 +251,7 @@ gantry_deregister(struct gantry *g, void *ptr)
 			   e == -ENOENT  ? "it is not registered"
 			   : e == -EBUSY ? "an operation uses the memory"
 					 : error_text(-e));
-	else if (is_told(g, GANTRY_LOG_INFO))
+	else if (is_logged(g, GANTRY_LOG_INFO))
 		client_log(g, GANTRY_LOG_INFO, "%p deregistered", ptr);
 	return e;
 }

@@ -45,7 +45,7 @@ let_go(struct tell *t)
 
 /* On the core's thread; or on main's when the core has ended: it has no requests then. */
 static void
-on_told(struct msg *m)
+on_item(struct msg *m)
 {
 	struct tell_item *i = container_of(m, struct tell_item, msg);
 	struct tell *t = i->t;
@@ -106,7 +106,7 @@ cores_tell(struct cores *cs, tell_fn fn, void (*fini)(void *arg), void *arg, uin
 		it->t = t;
 		it->core = &cs->core[i];
 		if (!atomic_load(&it->core->pub.over)) {
-			mailbox_post(&it->core->mb, &it->msg, on_told);
+			mailbox_post(&it->core->mb, &it->msg, on_item);
 			continue;
 		}
 		pthread_mutex_lock(&t->lock);

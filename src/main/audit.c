@@ -89,12 +89,12 @@ daemon_audit_health(struct admin_reasons *r)
 	char text[200];
 
 	audit_get_info(&info);
-	if (!info.is_on || (!info.untold && !info.error && info.waits_ns < WAITS_NS))
+	if (!info.is_on || (!info.unreported && !info.error && info.waits_ns < WAITS_NS))
 		return;
 	advice_first(text, sizeof text, ADVICE_AUDIT_FILE, NULL);
 	admin_reason(r, REASON_AUDIT_FAILS, "",
 		     "%llu records of the audit stream are lost, others wait in memory: %s; %s",
-		     (unsigned long long)info.untold,
+		     (unsigned long long)info.unreported,
 		     info.error ? strerror(-info.error) : "the file takes no bytes", text);
 }
 

@@ -66,12 +66,12 @@ meter_end(void)
 
 static struct {
 	struct progress_rate rate;
-	bool has_told;
+	bool has_status;
 	unsigned stage;
-	uint64_t told_ns, logged_ns;
+	uint64_t status_ns, logged_ns;
 	/* time of the last request for time, and the CPU time of the start then, in ns */
 	uint64_t asked_ns, used_ns;
-} told;
+} start_status;
 
 struct store_meter *
 meter_of_start(const struct store_disk_conf *disk, int nr)
@@ -89,17 +89,17 @@ ask_for_time(const struct daemon *d, uint64_t now)
 	uint64_t used;
 	int phase = atomic_load(&d->phase);
 
-	if (!told.asked_ns)
-		told.asked_ns = now;
-	if (now - told.asked_ns < START_ASK_NS || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &all) < 0 ||
+	if (!start_status.asked_ns)
+		start_status.asked_ns = now;
+	if (now - start_status.asked_ns < START_ASK_NS || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &all) < 0 ||
 	    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ours) < 0)
 		return;
 	used = (uint64_t)(all.tv_sec - ours.tv_sec) * NS_PER_S + (uint64_t)all.tv_nsec -
 	       (uint64_t)ours.tv_nsec;
-	if (used - told.used_ns >= NS_PER_MS || phase == PHASE_CLUSTER || phase == PHASE_DISKS)
+	if (used - start_status.used_ns >= NS_PER_MS || phase == PHASE_CLUSTER || phase == PHASE_DISKS)
 		notify_send("EXTEND_TIMEOUT_USEC=%llu", START_EXTEND_NS / NS_PER_US);
-	told.asked_ns = now;
-	told.used_ns = used;
+	start_status.asked_ns = now;
+	start_status.used_ns = used;
 }
 
 static void
@@ -109,22 +109,23 @@ tell_progress(uint64_t now)
 	char text[PROGRESS_TEXT];
 	uint64_t rate;
 
-	if (!told.logged_ns)
-		told.logged_ns = now;
+	if (!start_status.logged_ns)
+		start_status.logged_ns = now;
 	if (!meter_view(&meter, &v))
 		return;
-	rate = progress_note(&told.rate, &v, now);
-	if (told.has_told && told.stage == v.stage && now - told.told_ns < NS_PER_S)
+	rate = progress_note(&start_status.rate, &v, now);
+	if (start_status.has_status && start_status.stage == v.stage &&
+	    now - start_status.status_ns < NS_PER_S)
 		return;
-	progress_text(&v, &told.rate, rate, now, text, sizeof text);
+	progress_text(&v, &start_status.rate, rate, now, text, sizeof text);
 	notify_send("STATUS=Recovering the store: %s", text);
-	told.has_told = true;
-	told.stage = v.stage;
-	told.told_ns = now;
-	if (now - told.logged_ns < PROGRESS_MINUTE_NS)
+	start_status.has_status = true;
+	start_status.stage = v.stage;
+	start_status.status_ns = now;
+	if (now - start_status.logged_ns < PROGRESS_MINUTE_NS)
 		return;
 	log_note("start: %s", text);
-	told.logged_ns = now;
+	start_status.logged_ns = now;
 }
 
 void

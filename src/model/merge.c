@@ -192,7 +192,7 @@ give(struct merge *m, struct run *best)
 
 /* Requests all runs again if entries have moved between sources. */
 static void
-ask_anew(struct merge *m)
+ask_again(struct merge *m)
 {
 	uint64_t now = m->of.changes ? atomic_load(m->of.changes) : 0;
 
@@ -233,7 +233,7 @@ advance(struct merge *m)
 	for (uint32_t n = 0;; n++) {
 		struct run *best;
 
-		ask_anew(m);
+		ask_again(m);
 		for (int i = 0; m->result == 0 && i < m->of.nr; i++) {
 			if (!head_of(&m->run[i]) && m->run[i].has_more)
 				fill(m, i);

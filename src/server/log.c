@@ -25,7 +25,7 @@ tell(struct gantry_server *s, enum gantry_server_log level, const char *text)
 
 /* Says whether a server before it takes its lines to the same place.  Locked. */
 static bool
-is_told(const struct gantry_server *s, enum gantry_server_log level)
+is_logged(const struct gantry_server *s, enum gantry_server_log level)
 {
 	for (const struct list *l = servers.next; l != &s->link; l = l->next) {
 		const struct gantry_server *o = container_of(l, struct gantry_server, link);
@@ -49,7 +49,7 @@ on_line(enum log_level level, const char *text)
 	{
 		struct gantry_server *s = container_of(l, struct gantry_server, link);
 
-		if (!is_told(s, to))
+		if (!is_logged(s, to))
 			tell(s, to, text);
 	}
 	pthread_rwlock_unlock(&lock);

@@ -271,8 +271,8 @@ tell_it(struct mover *m, int engine)
 {
 	uint64_t until = clock_ns() + 10 * NS_PER_S;
 
-	set_tell_left(m->set, engine, &m->next);
-	while (!set_left_is_told(m->set, engine) && clock_ns() < until)
+	set_write_left(m->set, engine, &m->next);
+	while (!set_left_is_written(m->set, engine) && clock_ns() < until)
 		move_turn(m);
 }
 

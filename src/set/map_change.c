@@ -375,7 +375,7 @@ on_last(struct store_table_write *w, int result)
 }
 
 void
-set_tell_left(struct set *s, int engine, const struct disk_table *t)
+set_write_left(struct set *s, int engine, const struct disk_table *t)
 {
 	struct set_last_write *l = &s->map.last[engine];
 
@@ -385,7 +385,7 @@ set_tell_left(struct set *s, int engine, const struct disk_table *t)
 }
 
 bool
-set_left_is_told(const struct set *s, int engine)
+set_left_is_written(const struct set *s, int engine)
 {
 	return atomic_load(&s->map.last[engine].is_over);
 }

@@ -115,9 +115,9 @@ bool set_change_table(struct set *s, struct set_turn *t, const struct disk_table
 int set_change_result(struct set *s);
 /* Writes the map t, which does not list the disk of the engine as a member, to this disk. Later starts then
  * do not count the disk as a member. Called once for each engine. */
-void set_tell_left(struct set *s, int engine, const struct disk_table *t);
-/* Returns true if the write of set_tell_left() has ended. Any thread may call this function. */
-bool set_left_is_told(const struct set *s, int engine);
+void set_write_left(struct set *s, int engine, const struct disk_table *t);
+/* Returns true if the write of set_write_left() has ended. Any thread may call this function. */
+bool set_left_is_written(const struct set *s, int engine);
 /* Returns true if this engine takes part in changes of buckets: its disk is a member and in service. */
 bool set_counts(const struct set *s, int engine);
 /* Makes the first engine in service the metadata leader. */

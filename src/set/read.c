@@ -49,7 +49,7 @@ wait_for(struct read *r, void (*go)(struct msg *m))
 }
 
 static void
-on_mended(struct msg *m)
+on_repaired(struct msg *m)
 {
 	struct read *r = container_of(m, struct read, wait.msg);
 	struct store_read *of = r->of;
@@ -74,7 +74,7 @@ read_over(struct read *r)
 		set_count(lk->ko.port->set, COUNT_READ_SECONDARY);
 		mends = is_damage(lk, r->first_error);
 	}
-	wait_for(r, on_mended);
+	wait_for(r, on_repaired);
 	if (mends && mend_begin(lk, waits ? &r->wait : NULL)) {
 		r->stage = READ_MENDS;
 		return false;

@@ -87,15 +87,15 @@ forget_parent(void)
 static int
 attach_locked(void)
 {
-	static bool fork_told;
+	static bool has_fork_handler;
 	struct fabric *f = NULL;
 	int r, fd = -1;
 
 	r = fab_map(true, &f, &fd);
 	if (r < 0)
 		return r;
-	if (!fork_told && pthread_atfork(NULL, NULL, forget_parent) == 0)
-		fork_told = true;
+	if (!has_fork_handler && pthread_atfork(NULL, NULL, forget_parent) == 0)
+		has_fork_handler = true;
 	/* Where Yama restricts ptrace, a target must say that anybody of its user may reach it; elsewhere
 	 * EINVAL. */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);

@@ -307,7 +307,7 @@ stop_at_exit(void)
 static int
 start_thread(struct fab_proc *proc)
 {
-	static bool is_told;
+	static bool has_exit_handler;
 	const size_t size = (size_t)FAB_JOBS * FAB_STAGE_BYTES;
 	pthread_attr_t attr;
 	sigset_t all, old;
@@ -323,7 +323,7 @@ start_thread(struct fab_proc *proc)
 			return ENOMEM;
 		stage = map;
 	}
-	is_told = is_told || atexit(stop_at_exit) == 0;
+	has_exit_handler = has_exit_handler || atexit(stop_at_exit) == 0;
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);

@@ -184,8 +184,8 @@ struct sn_ctx {
 	uint32_t forks;
 	struct sn_ctx *next; /* link in the list of open contexts, for the watcher */
 	struct sn_async async;
-	uint32_t resets; /* value of sn_resets() for this device when the context was opened */
-	bool dead_told;  /* true: the watcher has reported the loss of the device to the application */
+	uint32_t resets;    /* value of sn_resets() for this device when the context was opened */
+	bool dead_reported; /* true: the watcher has reported the loss of the device to the application */
 	/* objects that exist although the application has called destroy for them, because their device was
 	 * reset (dead.c); protected by lock */
 	struct sn_left *left;

@@ -183,8 +183,8 @@ look_at_death(struct sn_ctx *ctx)
 {
 	if (!sn_dead(ctx))
 		return false;
-	if (!ctx->dead_told) {
-		ctx->dead_told = true;
+	if (!ctx->dead_reported) {
+		ctx->dead_reported = true;
 		all_to_err(ctx, !sn_dead_how(ctx, FAB_RESET_FLUSH));
 		sn_async_raise_port(ctx, IBV_EVENT_DEVICE_FATAL);
 	}

@@ -84,9 +84,9 @@ enum disk_room { DISK_ROOM_DATA, DISK_ROOM_OWN, DISK_ROOM_NR };
 /* Progress of disk_layout_work(). The helper thread owns all fields except odd_nr. */
 struct layout {
 	_Atomic uint32_t
-		odd_nr;   /* number of segments that need their own flush ("odd", see struct disk_file) */
-	uint32_t told_nr; /* number of odd segments in the last log line */
-	uint32_t seg;     /* segment being examined; the bytes before `off` have been examined */
+		odd_nr;     /* number of segments that need their own flush ("odd", see struct disk_file) */
+	uint32_t logged_nr; /* number of odd segments in the last log line */
+	uint32_t seg;       /* segment being examined; the bytes before `off` have been examined */
 	/* off: position in seg, in bytes; round_ns: time of clock_ns() at which the current round began, or
 	 * at which the next round may begin */
 	uint64_t off, round_ns;
@@ -94,7 +94,7 @@ struct layout {
 	/* mend_off: position in mend_seg, in bytes; mend_ns: earliest time of the next repair */
 	uint64_t mend_off, mend_ns;
 	int mend_error;
-	bool told_error, passed;
+	bool has_logged_error, passed;
 	/* true: a round has repaired every range that can be repaired, and after that all segments were
 	 * examined again */
 	_Atomic bool is_through;

@@ -67,15 +67,15 @@ tell(struct disk *d)
 	struct layout *l = &d->layout;
 	uint32_t nr = atomic_load(&l->odd_nr);
 
-	if (nr && !l->told_nr)
+	if (nr && !l->logged_nr)
 		log_warn("%s: %u of %u segments have holes, unwritten or shared blocks, as a copy may leave "
 			 "them "
 			 "(docs/operations.md, Backup): each is flushed whenever it is written, until it is "
 			 "rewritten",
 			 d->name, nr, d->geo.seg_nr);
-	else if (!nr && l->told_nr)
+	else if (!nr && l->logged_nr)
 		log_note("%s: all segments that had holes or shared blocks are rewritten", d->name);
-	l->told_nr = nr;
+	l->logged_nr = nr;
 }
 
 int
@@ -253,10 +253,10 @@ mend(struct disk *d, struct ring *r)
 	e = mend_piece(d, r);
 	if (e > 0)
 		return true;
-	if (e < 0 && !l->told_error)
+	if (e < 0 && !l->has_logged_error)
 		log_warn("%s: not all segments can be rewritten now, and these go on being flushed: %s",
 			 d->name, strerror(-e));
-	l->told_error = e < 0;
+	l->has_logged_error = e < 0;
 	l->mend_error = 0;
 	l->passed = e == 0;
 	l->mend_seg = 0;

@@ -226,7 +226,7 @@ count_battrs(struct vol *vol, struct quota_book *book, struct quota_row *row, co
 
 /* Returns true if a collected record was not counted. */
 static bool
-is_nobodys(const struct vol *vol, const struct commit *c)
+is_uncounted(const struct vol *vol, const struct commit *c)
 {
 	return c->is_gc && !(vol->slots && key_has_two(c->view.key[0])) &&
 	       slots_own_key(vol->slots, c->view.key, c->view.key_len);
@@ -251,7 +251,7 @@ usage_published(struct vol *vol, const struct commit *c, const struct rec *old)
 		return;
 	/* Chunks count with their object, and parts with their upload. A collected record has no bucket
 	 * any longer, but may still count as foreign, or for its partition. */
-	if (type == KEY_CHUNK || (is_part && !is_put && !c->sent) || is_nobodys(vol, c))
+	if (type == KEY_CHUNK || (is_part && !is_put && !c->sent) || is_uncounted(vol, c))
 		return;
 	row = c->is_gc ? NULL : row_of(vol, vol->quotas, key, len);
 	if (type == KEY_BUCKET) {
@@ -281,7 +281,7 @@ usage_publish_end(struct vol *vol)
 		bool is_put = c->view.op == REC_PUT;
 		struct quota_row *row;
 
-		if (!key_is_upload(c->view.key[0]) || (is_put && !c->sent) || is_nobodys(vol, c))
+		if (!key_is_upload(c->view.key[0]) || (is_put && !c->sent) || is_uncounted(vol, c))
 			continue;
 		change.bytes = (int64_t)parts_bytes(vol, c->view.key, c->view.key_len);
 		change.bytes = is_put ? change.bytes : -change.bytes;

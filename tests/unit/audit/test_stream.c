@@ -244,7 +244,7 @@ test_full(void **state)
 		put(AUDIT_CHANGE, key);
 	audit_get_info(&info);
 	lost = info.dropped - before.dropped;
-	assert_true(info.is_on && lost > 0 && info.untold == lost);
+	assert_true(info.is_on && lost > 0 && info.unreported == lost);
 	audit_stop(NS_PER_MS);
 	audit_get_info(&info);
 	assert_int_equal(info.error, -ENOSPC);
@@ -252,7 +252,7 @@ test_full(void **state)
 	begin(path, 16 << 20, 2, false);
 	audit_stop(LONG_NS);
 	audit_get_info(&info);
-	assert_int_equal(info.untold, 0);
+	assert_int_equal(info.unreported, 0);
 	assert_int_equal(info.error, 0);
 	text = content(path);
 	assert_int_equal(told(text), info.dropped - before.dropped);
@@ -318,7 +318,7 @@ test_stalled(void **state)
 	assert_int_equal(told(d.text), lost);
 	assert_int_equal(count(d.text, "kkk\""), 3000 - (int)lost);
 	audit_get_info(&info);
-	assert_int_equal(info.untold, 0);
+	assert_int_equal(info.unreported, 0);
 	assert_int_equal(info.waits_ns, 0);
 	close(d.fd);
 	unlink(path);

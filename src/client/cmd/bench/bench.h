@@ -199,7 +199,7 @@ struct bench {
 	uint64_t objects;
 	unsigned group; /* number of the current mix of sizes, which the keys contain */
 	bool has_server_cpu;
-	bool has_told_few; /* the table has explained its marks of quantiles */
+	bool has_explained_few; /* the table has explained its marks of quantiles */
 	pthread_mutex_t lock;
 	struct bench_total total;
 };

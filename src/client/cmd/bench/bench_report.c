@@ -270,9 +270,9 @@ print_row(struct bench *b, const struct bench_row *row)
 	print_endpoints(b, row);
 	print_kinds("not by RDMA", &row->not_rdma);
 	print_kinds("failed", &row->error);
-	if (!b->has_told_few && is_few_somewhere(row)) {
+	if (!b->has_explained_few && is_few_somewhere(row)) {
 		printf("       ~: fewer than %d requests took longer\n", FEW_ABOVE);
-		b->has_told_few = true;
+		b->has_explained_few = true;
 	}
 	fflush(stdout);
 }

@@ -52,7 +52,7 @@ open_slot(struct hw_side *s, struct hw_target *t, const struct hw_ask *q, struct
 }
 
 static int
-register_anew(struct hw_target *t, const struct hw_ask *q, struct hw_answer *ret)
+register_again(struct hw_target *t, const struct hw_ask *q, struct hw_answer *ret)
 {
 	if (t->mr)
 		return -EEXIST;
@@ -135,7 +135,7 @@ obey(struct hw_side *s, const struct hw_ask *q, struct hw_answer *ret)
 		ret->error = deregister(t);
 		break;
 	case HW_REGISTER:
-		ret->error = register_anew(t, q, ret);
+		ret->error = register_again(t, q, ret);
 		break;
 	case HW_END:
 		ret->error = t->dct ? -ibv_destroy_qp(t->dct) : -ENOENT;
