@@ -25,7 +25,6 @@
 #include <sys/random.h>
 
 #define CORES_PER_CLIENT 4
-#define HELPERS_NS (2 * NS_PER_S)
 
 /* ---- format ---- */
 

@@ -55,7 +55,7 @@ gateway_addrs_decode(const void *buf, size_t len, struct gateway_addrs *ret_addr
 {
 	struct gateway_addrs a;
 
-	if (!take_whole(buf, len, GATEWAY_ADDRS_BYTES, VALUE_GATEWAY_ADDRS, &a, sizeof a) ||
+	if (!take_whole(buf, len, GATEWAY_ADDRS_BYTES, VALUE_GATEWAY_ADDRS, &a, sizeof a) || a.nr == 0 ||
 	    a.nr > GATEWAY_ADDRS_MAX)
 		return -EBADMSG;
 	for (uint32_t i = 0; i < GATEWAY_ADDRS_MAX; i++)

@@ -5,7 +5,8 @@
  * generation of the owner's shard is raised, so that a change of the dead gateway that is still in flight
  * fails; then the index is read, and the data is removed if no row names it. Unfinished creations and
  * removals of buckets are undone. At the end the row of the dead gateway is removed; if a step has failed,
- * the row remains, and the clean-up is repeated later.
+ * the row remains, and the clean-up is repeated at the next turn; if the reason is damage, after a pause of up
+ * to ten minutes, because an attempt reads all ids that may be in use.
  */
 #include "rados/io/helpers.h"
 
@@ -15,6 +16,8 @@
 #include "rados/io/rows.h"
 #include "rados/io/rstore.h"
 #include "rados/io/usage.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -24,6 +27,7 @@
 #define BLOCK_S (30u * 24 * 3600)
 #define LOOKS_AT_ONCE 256
 #define OWNER_MAX (STORE_BUCKET_MAX + 1 + STORE_KEY_MAX)
+#define UNDONE "not all could be cleaned up after gateway %u yet: "
 #define LOOK_AT 4 /* data objects of an id whose owner is read: the first ones may not have been written */
 
 /* Bucket and key for which an id was used; see txn_set_owner(). */
@@ -110,16 +114,13 @@ static int
 find_shard(struct rstore *st, const struct owner *o, struct label *ret_name)
 {
 	const char *nul = memchr(o->bytes, 0, o->len);
-	char val[BUCKET_ROW_BYTES];
 	size_t bucket_len = nul ? (size_t)(nul - o->bytes) : 0;
 	struct bucket_row row;
 	int e;
 
 	if (!nul || bucket_len == 0 || bucket_len > STORE_BUCKET_MAX)
 		return -EBADMSG;
-	e = read_value(st, OBJECT_BUCKETS, table_key('b', o->bytes, bucket_len).text, val, sizeof val);
-	if (e >= 0)
-		e = bucket_decode(val, (size_t)e, &row);
+	e = read_bucket_row(st, o->bytes, bucket_len, &row);
 	if (e == 0)
 		*ret_name = shard_name(row.uid,
 				       (uint32_t)(crc64_nvme(0, nul + 1, o->len - bucket_len - 1) >> 32) %
@@ -135,7 +136,7 @@ static int
 clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 {
 	rados_ioctx_t meta = st->client[0].io[POOL_META];
-	struct label shard;
+	struct label shard = { "its row, or its name in the owner" };
 	int e = find_shard(st, o, &shard);
 
 	if (e == 0) {
@@ -147,6 +148,10 @@ clean_id(struct rstore *st, struct rid id, const struct owner *o, bool is_map)
 		if (e == -ENOENT)
 			e = -EBADMSG;
 	}
+	if (e == -EBADMSG)
+		lasting_log(st, LOG_WARN, UNDONE "data in bucket %.*s: %s is missing or damaged", id.instance,
+			    (int)strnlen(o->bytes, o->len < STORE_BUCKET_MAX ? o->len : STORE_BUCKET_MAX),
+			    o->bytes, shard.text);
 	if (e != 0 && e != -ENOENT)
 		return e < 0 ? e : 0;
 	fault_point("dead.judged");
@@ -232,32 +237,21 @@ struct undone {
 	bool is_damaged; /* true: one of the rows, or a shard of a bucket, is damaged */
 };
 
-static int
-replace_row(struct rstore *st, const char *key, const char *val, size_t val_len, const struct bucket_row *row,
-	    bool is_doomed)
-{
-	rados_write_op_t op = rados_create_write_op();
-	uint8_t bytes[BUCKET_ROW_BYTES];
-	int e;
-
-	bucket_encode(bytes, row);
-	op_compare(op, key, val, val_len);
-	if (is_doomed)
-		op_remove(op, key);
-	op_set(op, is_doomed ? doomed_key(row->uid).text : key, bytes, sizeof bytes);
-	e = write_now(st->client[0].io[POOL_META], OBJECT_BUCKETS, op);
-	return e == -ECANCELED ? 0 : e;
-}
-
 /* Undoes a removal: opens the shards of the bucket again. Every generation is raised, because a write of
  * the dead gateway that closes a shard may be in flight. */
 static int
-open_shards(struct rstore *st, const struct bucket_row *row)
+open_shards(struct rstore *st, const struct bucket_row *row, const char *bucket)
 {
+	struct label shard;
 	int e = 0;
 
-	for (uint32_t i = 0; e == 0 && i < row->shards; i++)
-		e = raise_generation(st, shard_name(row->uid, i).text, GENERATION_CLOSED);
+	for (uint32_t i = 0; e == 0 && i < row->shards; i++) {
+		shard = shard_name(row->uid, i);
+		e = raise_generation(st, shard.text, GENERATION_CLOSED);
+	}
+	if (e == -EBADMSG || e == -ENOENT)
+		lasting_log(st, LOG_WARN, UNDONE "bucket %s: %s is missing, or its generation is damaged",
+			    row->instance, bucket, shard.text);
 	return e;
 }
 
@@ -265,7 +259,9 @@ static int
 end_change(struct undone *u, const char *key, const char *val, size_t val_len, struct bucket_row *row)
 {
 	bool is_doomed = row->state == BUCKET_MAKING;
-	int e = is_doomed ? 0 : open_shards(u->st, row);
+	int e = is_doomed ? 0 : open_shards(u->st, row, key + 1);
+	uint8_t bytes[BUCKET_ROW_BYTES];
+	rados_write_op_t op;
 
 	if (e < 0)
 		return e;
@@ -273,9 +269,15 @@ end_change(struct undone *u, const char *key, const char *val, size_t val_len, s
 	row->state = is_doomed ? BUCKET_ENDING : BUCKET_THERE;
 	if (is_doomed)
 		row->version = u->st->gw.epoch;
-	e = replace_row(u->st, key, val, val_len, row, is_doomed);
+	bucket_encode(bytes, row);
+	op = rados_create_write_op();
+	op_compare(op, key, val, val_len);
+	if (is_doomed)
+		op_remove(op, key);
+	op_set(op, is_doomed ? doomed_key(row->uid).text : key, bytes, sizeof bytes);
+	e = write_now(u->st->client[0].io[POOL_META], OBJECT_BUCKETS, op);
 	gateway_dirty(u->st, &u->st->buckets);
-	return e;
+	return e == -ECANCELED ? 0 : e;
 }
 
 static int
@@ -285,7 +287,9 @@ on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t
 	struct bucket_row row;
 	int e = bucket_decode(val, val_len, &row);
 
-	if (e == 0 && row.state != BUCKET_THERE && row.instance == u->instance)
+	if (e < 0)
+		lasting_log(u->st, LOG_WARN, UNDONE "the row of bucket %s is damaged", u->instance, key + 1);
+	else if (row.state != BUCKET_THERE && row.instance == u->instance)
 		e = end_change(u, key, val, val_len, &row);
 	/* A damaged row, or a damaged or missing shard, is noted, and the other buckets are cleaned up. */
 	if (e != -EBADMSG && e != -ENOENT)
@@ -303,7 +307,11 @@ read_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *ret_addrs
 	char val[GATEWAY_ADDRS_BYTES];
 	int e = read_value(st, OBJECT_STORE, gateway_key('a', instance).text, val, sizeof val);
 
-	return e < 0 ? e : gateway_addrs_decode(val, (size_t)e, ret_addrs);
+	if (e >= 0)
+		e = gateway_addrs_decode(val, (size_t)e, ret_addrs);
+	if (e == -EBADMSG)
+		lasting_log(st, LOG_WARN, "the addresses of gateway %u are damaged", instance);
+	return e;
 }
 
 /* A search for addresses of a dead gateway among those of running gateways. */
@@ -338,24 +346,22 @@ static int
 check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
 {
 	struct blocking b = { .st = st, .addrs = a };
-	int e = a->nr ? 0 : -EBADMSG;
+	int e;
 
-	for (uint32_t i = 0; e == 0 && i < a->nr; i++) {
+	for (uint32_t i = 0; i < a->nr; i++) {
 		if (!gateway_addr_is_client(a->addr[i])) {
-			cleaner_warn(
-				st,
+			lasting_log(
+				st, LOG_WARN,
 				"gateway %u is not put on the cluster's blocklist: \"%.100s\" in its row is "
 				"no address of a client's connection",
 				instance, a->addr[i]);
-			e = -EBADMSG;
+			return -EBADMSG;
 		}
 	}
-	if (e < 0)
-		return e;
 	e = each_row(st, OBJECT_STORE, "i", on_living, &b);
 	if (e == 0 && b.living) {
-		cleaner_warn(
-			st,
+		lasting_log(
+			st, LOG_WARN,
 			"gateway %u is not put on the cluster's blocklist: %s in its row is an address of "
 			"one that runs",
 			instance, b.living);
@@ -382,34 +388,35 @@ block(struct rstore *st, const struct peer *p)
 	for (uint32_t i = 0; e == 0 && i < a.nr; i++) {
 		e = rados_blocklist_add(st->client[0].cluster, a.addr[i], BLOCK_S);
 		if (e < 0)
-			cleaner_warn(st, "gateway %u (%s) cannot be put on the cluster's blocklist: %s",
-				     p->instance, a.addr[i], strerror(-e));
+			lasting_log(st, LOG_WARN,
+				    "gateway %u (%s) cannot be put on the cluster's blocklist: %s",
+				    p->instance, a.addr[i], strerror(-e));
 	}
 	return e;
 }
 
+/* Returns 0; -EBADMSG: only the parts that damage concerns remain; or another -errno. */
 static int
 clean_up_dead(struct rstore *st, const struct peer *p)
 {
 	struct undone u = { .st = st, .instance = p->instance };
 	int e = block(st, p);
 
-	fault_point("dead.blocked");
-	if (e == 0) {
-		e = clean_ids(st, p);
-		u.is_damaged = e == -EBADMSG;
+	if (e < 0) {
+		lasting_log(st, LOG_WARN, UNDONE "it is not on the blocklist", p->instance);
+		return -EAGAIN;
 	}
+	fault_point("dead.blocked");
+	/* For garbage that the dead gateway had not removed. */
+	atomic_store(&st->gw.sweep_all, true);
+	e = clean_ids(st, p);
+	u.is_damaged = e == -EBADMSG;
 	fault_point("dead.ids_cleaned");
 	if (e == 0 || u.is_damaged)
 		e = each_row(st, OBJECT_BUCKETS, "b", on_bucket, &u);
-	if (e == 0 && u.is_damaged)
-		e = -EBADMSG;
 	if (e < 0)
-		cleaner_warn(st, "not all could be cleaned up after gateway %u yet: %s", p->instance,
-			     u.is_damaged && e == -EBADMSG ? "rows of the index are damaged" : strerror(-e));
-	/* For garbage that the dead gateway had not removed. */
-	atomic_store(&st->gw.sweep_all, true);
-	return e;
+		lasting_log(st, LOG_WARN, UNDONE "%s", p->instance, strerror(-e));
+	return e == 0 && u.is_damaged ? -EBADMSG : e;
 }
 
 static int
@@ -417,18 +424,24 @@ on_dead(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 {
 	struct rstore *st = cookie;
 	struct peer p = { .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
-	uint64_t nr = atomic_load(&st->gw.gateways);
+	uint64_t nr = atomic_load(&st->gw.gateways),
+		 crc64 = crc64_nvme(crc64_nvme(0, key, key_len), val, val_len);
 	rados_write_op_t op;
+	int e;
 
 	/* One of the running gateways cleans up; a second clean-up would do no harm. */
-	if (p.instance % (nr ? nr : 1) != st->gw.rank)
+	if (p.instance % (nr ? nr : 1) != st->gw.rank || !lasting_due(st, crc64, 0))
 		return 0;
 	if (gateway_decode(val, val_len, &p.row) < 0) {
-		cleaner_warn(st, "gateway %u is not cleaned up after: its row is damaged", p.instance);
+		lasting_log(st, LOG_WARN, "gateway %u is not cleaned up after: its row is damaged",
+			    p.instance);
 		return 0;
 	}
-	if (clean_up_dead(st, &p) < 0)
-		return 0; /* repeated at the next turn */
+	e = clean_up_dead(st, &p);
+	if (e == -EBADMSG)
+		lasting_due(st, crc64, HELPERS_NS);
+	if (e < 0)
+		return 0; /* repeated later */
 	fault_point("dead.cleaned");
 	op = rados_create_write_op();
 	usage_forget(st, p.instance);

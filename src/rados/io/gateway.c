@@ -40,23 +40,21 @@ on_peer(void *cookie, const char *key, size_t key_len, const char *val, size_t v
 {
 	struct gateway_table *t = cookie;
 	struct peer *p = room_for_one(t->peers, t->nr, &t->cap, sizeof *p);
-	int e;
 
 	if (!p)
 		return -ENOMEM;
 	t->peers = p;
-	p += t->nr;
-	*p = (struct peer){ .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
-	e = gateway_decode(val, val_len, &p->row);
-	if (e < 0)
-		return e;
-	memcpy(p->bytes, val, GATEWAY_ROW_BYTES);
-	t->nr++;
+	p += t->nr++;
+	*p = (struct peer){ .instance = (uint32_t)strtoul(key + 1, NULL, 10), .row.host = "an unknown host" };
+	p->is_dead = key[0] == 'x';
+	p->is_damaged = gateway_decode(val, val_len, &p->row) < 0;
+	if (!p->is_damaged)
+		memcpy(p->bytes, val, GATEWAY_ROW_BYTES);
 	return 0;
 }
 
 int
-gateway_read_table(struct rstore *st, struct gateway_table *ret_table)
+gateway_read_table(const struct rstore *st, const char *kinds, struct gateway_table *ret_table)
 {
 	int e;
 
@@ -64,10 +62,12 @@ gateway_read_table(struct rstore *st, struct gateway_table *ret_table)
 	e = read_number(st, "E", &ret_table->epoch);
 	if (e == 0)
 		e = read_number(st, "N", &ret_table->next);
-	if (e == 0)
-		e = each_row(st, OBJECT_STORE, "i", on_peer, ret_table);
-	if (e < 0)
+	for (; e == 0 && *kinds; kinds++)
+		e = each_row(st, OBJECT_STORE, (char[]){ *kinds, 0 }, on_peer, ret_table);
+	if (e < 0) {
 		free(ret_table->peers);
+		ret_table->peers = NULL;
+	}
 	return e;
 }
 
@@ -148,17 +148,27 @@ enter(struct rstore *st)
 	return -EBUSY;
 }
 
+/* Writes this gateway's row in the place of the value `was`. */
+static int
+write_row(struct rstore *st, const uint8_t *was, size_t was_len, const uint8_t bytes[GATEWAY_ROW_BYTES])
+{
+	const struct label key = gateway_key('i', st->gw.instance);
+	rados_write_op_t op = rados_create_write_op();
+
+	op_compare(op, key.text, was, was_len);
+	op_set(op, key.text, bytes, GATEWAY_ROW_BYTES);
+	return operate(st, op);
+}
+
 /* Writes this gateway's row. If it has another value, or does not exist, this gateway has been declared
- * dead. */
+ * dead. A damaged value is replaced: after the declaration the row would not exist. */
 static int
 beat(struct rstore *st)
 {
 	struct gateway *gw = &st->gw;
-	const struct label key = gateway_key('i', gw->instance);
-	uint8_t bytes[GATEWAY_ROW_BYTES];
+	uint8_t bytes[GATEWAY_ROW_BYTES], was[GATEWAY_ROW_BYTES];
 	struct gateway_row row;
-	rados_write_op_t op;
-	int e;
+	int e, n;
 
 	check(gateway_decode(gw->row, GATEWAY_ROW_BYTES, &row) == 0);
 	row.beats++;
@@ -168,10 +178,14 @@ beat(struct rstore *st)
 	row.last = gw->next + ID_AHEAD;
 	pthread_mutex_unlock(&gw->id_lock);
 	gateway_encode(bytes, &row);
-	op = rados_create_write_op();
-	op_compare(op, key.text, gw->row, GATEWAY_ROW_BYTES);
-	op_set(op, key.text, bytes, sizeof bytes);
-	e = operate(st, op);
+	e = write_row(st, gw->row, sizeof gw->row, bytes);
+	if (e == -ECANCELED) {
+		n = read_value(st, OBJECT_STORE, gateway_key('i', gw->instance).text, was, sizeof was);
+		if (n > 0 && gateway_decode(was, (size_t)n, &row) < 0) {
+			lasting_log(st, LOG_WARN, "the row of this gateway is damaged: it is written again");
+			e = write_row(st, was, (size_t)n, bytes);
+		}
+	}
 	if (e == -ECANCELED || e == -ENOENT || e == -ESHUTDOWN)
 		gateway_fence(st);
 	if (e < 0)
@@ -250,11 +264,16 @@ watch_peers(struct rstore *st, struct gateway_table *t)
 	struct gateway *gw = &st->gw;
 	uint64_t now = clock_ns(), looked_ns = now - gw->looked_ns;
 	struct peer *old;
-	uint32_t rank = 0;
+	uint32_t rank = 0, nr = 0;
 
 	for (uint32_t i = 0; i < t->nr; i++) {
 		struct peer *p = &t->peers[i];
 
+		if (p->is_damaged) {
+			lasting_log(st, LOG_WARN, "gateway %u: its row is damaged: all garbage stays",
+				    p->instance);
+			continue;
+		}
 		for (uint32_t j = 0; j < gw->peer_nr; j++) {
 			if (gw->peers[j].instance == p->instance &&
 			    memcmp(gw->peers[j].bytes, p->bytes, GATEWAY_ROW_BYTES) == 0)
@@ -262,6 +281,9 @@ watch_peers(struct rstore *st, struct gateway_table *t)
 					       (looked_ns < LOOK_MAX_NS ? looked_ns : LOOK_MAX_NS);
 		}
 		rank += p->instance < gw->instance;
+		nr++;
+		if (p->instance != gw->instance && p->silent_ns >= st->dead_after_ns)
+			declare_dead(st, p);
 	}
 	pthread_mutex_lock(&gw->lock);
 	old = gw->peers;
@@ -272,13 +294,7 @@ watch_peers(struct rstore *st, struct gateway_table *t)
 	pthread_mutex_unlock(&gw->lock);
 	free(old);
 	gw->looked_ns = now;
-	atomic_store(&gw->gateways, t->nr);
-	for (uint32_t i = 0; i < t->nr; i++) {
-		struct peer *p = &t->peers[i];
-
-		if (p->instance != gw->instance && p->silent_ns >= st->dead_after_ns)
-			declare_dead(st, p);
-	}
+	atomic_store(&gw->gateways, nr);
 }
 
 static void
@@ -290,10 +306,11 @@ turn(void *cookie)
 	int e = beat(st);
 
 	if (e == 0)
-		e = gateway_read_table(st, &t);
+		e = gateway_read_table(st, "i", &t);
 	if (e < 0) {
 		if (!atomic_load(&gw->is_fenced))
-			log_warn("the table of gateways cannot be written: %s", strerror(-e));
+			lasting_log(st, LOG_WARN, "the table of gateways cannot be written: %s",
+				    e == -EBADMSG ? "the row E or N is damaged" : strerror(-e));
 		return;
 	}
 	/* The epoch advances by one at a time, so at most one epoch before the current one is pinned. */

@@ -22,18 +22,27 @@ struct rstore;
 /* The row of a gateway, which may be this one. */
 struct peer {
 	uint32_t instance;
+	/* The row is damaged, and it is unknown whether the gateway runs, and which epoch and ids it uses. So it is never
+	 * declared dead, its row stays, and no data is removed that it may use: the epoch does not advance, because a row
+	 * of zeros has reached no epoch, and --fsck leaves out data with its ids. A gateway that runs writes its damaged
+	 * row again with its next heartbeat; otherwise an operator has to remove the row. */
+	bool is_damaged;
+	bool is_dead; /* declared dead, and not cleaned up yet */
 	struct gateway_row row;
 	uint8_t bytes[GATEWAY_ROW_BYTES];
 	/* time for which the row has not changed, counted while this gateway has read it */
 	uint64_t silent_ns;
 };
 
-/* A warning of the cleaner that was logged. */
-struct warned {
-	uint64_t crc64; /* CRC of the text */
-	uint64_t at_ns; /* time of the last such line; 0: no warning */
+/* A problem that remains until an operator solves it. In the table of such problems its place follows from crc64; a
+ * later problem with the same place replaces it. */
+struct lasting {
+	uint64_t crc64;    /* CRC of its name: the text of a log line, or the row whose clean-up failed */
+	uint64_t at_ns;    /* time of the last line, or of the end of the last attempt */
+	uint64_t pause_ns; /* time from then to the next line or attempt */
 };
-#define WARNED_MAX 32
+#define LASTING_MAX 4096
+#define LASTING_NS (600 * NS_PER_S) /* maximum pause */
 
 struct gateway {
 	struct store_format_row format; /* description of the pools, as read at the start */
@@ -56,8 +65,8 @@ struct gateway {
 	 * gateways, and may wait for a placement group that is down; one asks the monitors. */
 	struct periodic beat, cleaner, watcher;
 	bool is_entered;
-	struct warned warned[WARNED_MAX]; /* latest warnings of the cleaner, for its thread */
-	pthread_mutex_t lock;             /* protects the following fields, except atomic ones */
+	pthread_mutex_t lock; /* protects the following fields, except atomic ones */
+	struct lasting lasting[LASTING_MAX];
 	_Atomic bool sweep_all; /* the next sweep reads all shards, for garbage of earlier gateways */
 	struct list dirty;      /* list of struct rshard with garbage */
 	bool is_sweeping;       /* a sweep is in progress; the shards that it handles are not in `dirty` */
@@ -81,8 +90,9 @@ struct gateway_table {
 	size_t cap;
 };
 /* Reads the table, the rows last: a gateway with a lower number than `next` has its row there, or has
- * ended. The caller frees ret_table->peers. Returns 0 or -errno. Any thread that may block. */
-int gateway_read_table(struct rstore *st, struct gateway_table *ret_table);
+ * ended. kinds: "i": running gateways; "ix": also dead ones, whose rows move from "i" to "x". The caller frees
+ * ret_table->peers. Returns 0 or -errno. Any thread that may block. */
+int gateway_read_table(const struct rstore *st, const char *kinds, struct gateway_table *ret_table);
 int gateway_start(struct rstore *st, char *err, size_t err_len);
 void gateway_stop(struct rstore *st);
 
@@ -98,6 +108,12 @@ uint64_t gateway_pin(struct rstore *st);
 void gateway_unpin(struct rstore *st, uint64_t epoch);
 /* Notes that a shard has garbage. */
 void gateway_dirty(struct rstore *st, struct rshard *s);
+/* Logs a problem that is found again and again until it is solved: at the level at first, and again after
+ * LASTING_NS; otherwise at level debug. level: an enum log_level. */
+void lasting_log(struct rstore *st, int level, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Returns true if a problem is new, or the pause after it was noted has ended; then notes the problem again, with
+ * a pause of first_ns, which doubles each time, up to LASTING_NS. first_ns 0: notes nothing. */
+bool lasting_due(struct rstore *st, uint64_t crc64, uint64_t first_ns);
 /* Notes that another gateway has declared this one dead. */
 void gateway_fence(struct rstore *st);
 /* Returns true if the gateway with this number has ended or was declared dead, according to the rows that

@@ -5,12 +5,16 @@
  */
 
 #include "base/check.h"
+#include "base/clock.h"
+#include "base/crc64.h"
 #include "rados/io/rstore.h"
 #define LOG_MODULE "store"
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 /* ---- ids ---- */
 
@@ -90,6 +94,38 @@ gateway_oldest_epoch(struct gateway *gw)
 	return epoch && atomic_load(&gw->pins[(epoch - 1) & 1]) ? epoch - 1 : epoch;
 }
 
+/* ---- problems that last ---- */
+
+bool
+lasting_due(struct rstore *st, uint64_t crc64, uint64_t first_ns)
+{
+	struct lasting *l = &st->gw.lasting[crc64 % LASTING_MAX];
+	uint64_t now = clock_ns();
+	bool is_due;
+
+	pthread_mutex_lock(&st->gw.lock);
+	is_due = l->crc64 != crc64 || now - l->at_ns >= l->pause_ns;
+	if (is_due && first_ns) {
+		first_ns = l->crc64 != crc64 ? first_ns : 2 * l->pause_ns;
+		*l = (struct lasting){ crc64, now, first_ns < LASTING_NS ? first_ns : LASTING_NS };
+	}
+	pthread_mutex_unlock(&st->gw.lock);
+	return is_due;
+}
+
+void
+lasting_log(struct rstore *st, int level, const char *fmt, ...)
+{
+	char text[512];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	level = lasting_due(st, crc64_nvme(0, text, strlen(text)), LASTING_NS) ? level : LOG_DEBUG;
+	log_at(level, "%s", text);
+}
+
 /* ---- garbage, and the end of a gateway ---- */
 
 void
@@ -111,22 +147,18 @@ gateway_dirty(struct rstore *st, struct rshard *s)
 static void
 say_who(struct gateway *gw)
 {
-	size_t at = 0, len = sizeof gw->fenced_by;
-	uint32_t others = 0;
+	char names[sizeof gw->fenced_by - 20] = "the cluster's blocklist, or by one that it has not met";
+	uint32_t nr = 0;
+	size_t at = 0;
 
-	for (uint32_t i = 0; i < gw->peer_nr; i++)
-		others += gw->peers[i].instance != gw->instance;
-	at = (size_t)snprintf(gw->fenced_by, len, "%s",
-			      others == 0 ? "fenced by the cluster's blocklist, or by one that it has not met"
-			      : others > 1 ? "fenced by one of: "
-					   : "fenced by ");
-	for (uint32_t i = 0, nr = 0; i < gw->peer_nr && at < len; i++) {
+	for (uint32_t i = 0; i < gw->peer_nr && at < sizeof names; i++) {
 		const struct peer *p = &gw->peers[i];
 
 		if (p->instance != gw->instance)
-			at += (size_t)snprintf(gw->fenced_by + at, len - at, "%sinstance %u on host %s",
+			at += (size_t)snprintf(names + at, sizeof names - at, "%sinstance %u on host %s",
 					       nr++ ? ", " : "", p->instance, p->row.host);
 	}
+	snprintf(gw->fenced_by, sizeof gw->fenced_by, "fenced by %s%s", nr > 1 ? "one of: " : "", names);
 }
 
 void

@@ -3,16 +3,15 @@
 #ifndef GANTRY_RADOS_IO_HELPERS_H
 #define GANTRY_RADOS_IO_HELPERS_H
 
+#include "base/clock.h"
 #include "rados/io/codec.h"
 
 struct rstore;
 
+#define HELPERS_NS (2 * NS_PER_S) /* time between two turns */
+
 /* ---- sweep.c ---- */
 
-/* Logs a problem that the cleaner finds at every turn until the problem is solved: as a warning at first,
- * and again after ten minutes; otherwise, or after WARNED_MAX other warnings in ten minutes, at level
- * debug. For the thread of the cleaner. */
-void cleaner_warn(struct rstore *st, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Removes garbage that is EPOCHS_KEPT epochs old. */
 void sweep(struct rstore *st);
 /* Removes all data objects of an id, whose number is unknown. Returns 0 or -errno. */

@@ -166,6 +166,15 @@ read_number(const struct rstore *st, const char *key, uint64_t *ret_number)
 }
 
 int
+read_bucket_row(const struct rstore *st, const char *name, size_t len, struct bucket_row *ret_row)
+{
+	char val[BUCKET_ROW_BYTES];
+	int e = read_value(st, OBJECT_BUCKETS, table_key('b', name, len).text, val, sizeof val);
+
+	return e < 0 ? e : bucket_decode(val, (size_t)e, ret_row);
+}
+
+int
 raise_generation(const struct rstore *st, const char *shard, uint64_t clears)
 {
 	rados_ioctx_t io = st->client[0].io[POOL_META];

@@ -108,6 +108,8 @@ int read_value(const struct rstore *st, const char *object, const char *key, voi
 /* Reads a number in the table of gateways: "E": the epoch; "N": the instance number of the next gateway.
  * Returns 0 or -errno. */
 int read_number(const struct rstore *st, const char *key, uint64_t *ret_number);
+/* Reads the row of a bucket. Returns 0; -ENOENT: no bucket; -EBADMSG; or another -errno. */
+int read_bucket_row(const struct rstore *st, const char *name, size_t len, struct bucket_row *ret_row);
 /* Executes a write, and releases it. Returns the result. */
 int write_now(rados_ioctx_t io, const char *object, rados_write_op_t op);
 /* Raises the generation of a shard by one, and clears the bits `clears`. Returns 0; -EBADMSG: the shard has no

@@ -11,7 +11,6 @@
 
 #include "base/advice.h"
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/crc64.h"
 #include "rados/io/fault.h"
 #include "rados/io/names.h"
@@ -21,7 +20,6 @@
 #include "base/log.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,38 +28,6 @@
 #define ROWS_AT_ONCE 128
 /* maximum number of missing data objects before an existing one: as many writes may be in flight */
 #define GAP_MAX 16
-
-#define WARN_AGAIN_NS (600 * NS_PER_S)
-
-/* ---- warnings ---- */
-
-void
-cleaner_warn(struct rstore *st, const char *fmt, ...)
-{
-	struct warned *at = st->gw.warned, *end = at + WARNED_MAX;
-	uint64_t now = clock_ns(), crc64;
-	char text[512];
-	bool is_due;
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof text, fmt, ap);
-	va_end(ap);
-	crc64 = crc64_nvme(0, text, strlen(text));
-	/* the entry of the same warning, otherwise the oldest entry */
-	for (struct warned *w = at; w < end; w++) {
-		if (w->crc64 == crc64) {
-			at = w;
-			break;
-		}
-		if (w->at_ns < at->at_ns)
-			at = w;
-	}
-	is_due = !at->at_ns || now - at->at_ns >= WARN_AGAIN_NS;
-	if (is_due)
-		*at = (struct warned){ crc64, now };
-	log_at(is_due ? LOG_WARN : LOG_DEBUG, "%s", text);
-}
 
 /* ---- data objects ---- */
 
@@ -259,6 +225,7 @@ static int
 doomed_row(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
 	struct sweeping *s = cookie;
+	const uint64_t crc64 = crc64_nvme(crc64_nvme(0, key, key_len), val, val_len);
 	struct bucket_row row;
 	rados_write_op_t op;
 	int e = bucket_decode(val, val_len, &row);
@@ -268,12 +235,13 @@ doomed_row(void *cookie, const char *key, size_t key_len, const char *val, size_
 		return 0;
 	}
 	if (e == 0)
-		e = remove_shards(s->st, &row);
+		e = lasting_due(s->st, crc64, 0) ? remove_shards(s->st, &row) : -EBADMSG;
 	if (e == -EBADMSG) {
-		/* The other removed buckets are handled nevertheless. */
-		cleaner_warn(s->st,
-			     "the shards of removed bucket %s stay: its row, or a row in them, is damaged",
-			     key + 1);
+		/* The other removed buckets are handled nevertheless; the next attempt for this one waits. */
+		lasting_log(s->st, LOG_WARN,
+			    "the shards of removed bucket %s stay: its row, or a row in them, is damaged",
+			    key + 1);
+		lasting_due(s->st, crc64, HELPERS_NS);
 		s->is_left = true;
 		return 0;
 	}
@@ -350,7 +318,10 @@ sweep(struct rstore *st)
 		int e = s->bucket ? sweep_shard(st, s->name) : sweep_doomed(st);
 
 		if (e < 0 && e != -ENOENT)
-			cleaner_warn(st, "garbage of %s cannot be removed yet: %s", s->name, strerror(-e));
+			lasting_log(st, LOG_WARN, "garbage of %s%s%.*s cannot be removed yet: %s", s->name,
+				    s->bucket ? " of bucket " : "", s->bucket ? s->bucket->name_len : 0,
+				    s->bucket ? s->bucket->name : "",
+				    e == -EBADMSG ? "a row is damaged" : strerror(-e));
 		pthread_mutex_lock(&gw->lock);
 		is_left = e && e != -ENOENT && !list_linked(&s->dirty);
 		if (is_left)

@@ -30,15 +30,16 @@ raise_once(struct rstore *st, char *said, size_t said_len)
 		return refuse(said, said_len, 0, "pool %s: the store has format version %u already",
 			      st->meta_pool, row.version);
 	if (e == 0)
-		e = gateway_read_table(st, &t);
+		e = gateway_read_table(st, "i", &t);
 	if (e < 0)
 		return refuse(said, said_len, e, "pool %s: %s", st->meta_pool, strerror(-e));
 	for (uint32_t i = 0; i < t.nr && !older; i++)
 		older = t.peers[i].row.version < STORE_FORMAT_VERSION ? &t.peers[i] : NULL;
 	if (older) {
-		refuse(said, said_len, -EBUSY,
-		       "pool %s: gateway %u on %s is of an earlier version, or has not ended cleanly",
-		       st->meta_pool, older->instance, older->row.host);
+		refuse(said, said_len, -EBUSY, "pool %s: gateway %u on %s %s", st->meta_pool, older->instance,
+		       older->row.host,
+		       older->is_damaged ? "has a damaged row"
+					 : "is of an earlier version, or has not ended cleanly");
 		advice_add(said, said_len, ADVICE_GATEWAY_OLD, NULL);
 		free(t.peers);
 		return -EBUSY;

@@ -201,8 +201,9 @@ say_damaged(const struct rshard *s)
 
 	advice_first(remedy, sizeof remedy, ADVICE_COUNTER_DAMAGED, NULL);
 	if (s->bucket)
-		log_error("%s: a counter is damaged: the usage of bucket %.*s is not known; %s", s->name,
-			  (int)s->bucket->name_len, s->bucket->name, remedy);
+		lasting_log(s->bucket->store, LOG_ERROR,
+			    "%s: a counter is damaged: the usage of bucket %.*s is not known; %s", s->name,
+			    (int)s->bucket->name_len, s->bucket->name, remedy);
 }
 
 void
@@ -445,7 +446,8 @@ on_bound(void *cookie, const char *key, size_t key_len, const char *val, size_t 
 	t->bound = b;
 	b += t->nr;
 	if (key_len < 2 || key_len > sizeof b->name || bound_decode(val, val_len, &b->max) < 0) {
-		log_error("the quota of bucket %.*s is damaged: set it again", (int)key_len - 1, key + 1);
+		lasting_log(t->st, LOG_ERROR, "the quota of bucket %.*s is damaged: set it again",
+			    (int)key_len - 1, key + 1);
 		return 0;
 	}
 	memcpy(b->name, key + 1, key_len - 1);
@@ -540,7 +542,7 @@ turn(void *cookie)
 	if (e == 0)
 		drop_unseen(st, t.turn);
 	else
-		log_warn("the table of buckets cannot be read: %s", strerror(-e));
+		lasting_log(st, LOG_WARN, "the table of buckets cannot be read: %s", strerror(-e));
 	free(t.bound);
 	read_all(st);
 }

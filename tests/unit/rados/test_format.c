@@ -285,6 +285,9 @@ test_other_gateways(void **state)
 
 	make(OLD);
 	gateway_encode(bytes, &row);
+	set_row("gantry", "i0000000099", "damaged", 7);
+	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), -EBUSY);
+	assert_non_null(strstr(said, "gateway 99 on an unknown host has a damaged row"));
 	set_row("gantry", "i0000000099", bytes, sizeof bytes);
 	assert_int_equal(store_task(&conf, TASK_UPGRADE, said, sizeof said), -EBUSY);
 	assert_said("gateway 99 on oldhost");

@@ -6,9 +6,11 @@
  *
  * The clean-up after a dead gateway if such a row, a row in a shard, the generation of a shard, or the row of
  * another dead gateway is damaged: only the data and the bucket that the damage concerns remain until the
- * repair, with the row of the dead gateway.
+ * repair, with the row of the dead gateway. The attempts are rare while the damage lasts.
  *
- * The log has a warning about a lasting problem once in ten minutes.
+ * The damaged row of a gateway that may run: no garbage is removed, and nothing of this gateway; all else continues.
+ *
+ * The log has a line about a lasting problem once in ten minutes, with the bucket and the shard.
  */
 #include "tests/fake/diff.h"
 #include "tests/fake/librados.h"
@@ -77,6 +79,14 @@ turn(void)
 		diff_pass(NS_PER_US);
 		fake_rados_turn_helpers();
 	}
+}
+
+/* Runs the helpers after the longest pause between two attempts. */
+static void
+turn_later(void)
+{
+	diff_pass(600 * NS_PER_S);
+	turn();
 }
 
 static void
@@ -159,6 +169,7 @@ test_shard(void **state)
 	assert_int_equal(shards(left), SHARDS);
 	assert_string_equal(left, name);
 	set_row(name, PART, NULL, 0);
+	turn_later();
 	stop();
 }
 
@@ -294,7 +305,7 @@ test_dead_bucket(void **state)
 	does(OP_DELETE, second.number);
 	assert_true(is_dead_there());
 	set_row("buckets", first.key, first.val, first.len);
-	turn();
+	turn_later();
 	assert_false(is_data_there(left));
 	stop_dead();
 }
@@ -316,7 +327,7 @@ test_dead_row(void **state)
 	assert_true(is_dead_there());
 	assert_int_equal(store_fsck(&conf, FSCK_REPAIR, NULL, NULL), 1);
 	assert_true(is_data_there(left));
-	turn();
+	turn_later();
 	assert_false(is_data_there(left));
 	stop_dead();
 }
@@ -351,7 +362,7 @@ dead_generation(bool is_long)
 	assert_int_equal(state_of(&second), BUCKET_THERE);
 	assert_true(is_dead_there());
 	set_generation(shard, val, 8);
-	turn();
+	turn_later();
 	assert_int_equal(state_of(&first), BUCKET_THERE);
 	stop_dead();
 }
@@ -412,12 +423,29 @@ test_dead_other(void **state)
 
 /* ---- the log ---- */
 
-static unsigned lines[LOG_LEVEL_NR]; /* lines of the cleaner at each level */
+static unsigned lines[LOG_LEVEL_NR]; /* lines with the text `wanted` at each level */
+static const char *wanted;
 
 static void
 sink(enum log_level level, const char *text)
 {
-	lines[level] += strstr(text, " stay: ") || strstr(text, " be cleaned up after ");
+	lines[level] += strstr(text, wanted) != NULL;
+}
+
+static void
+count_lines(const char *text)
+{
+	memset(lines, 0, sizeof lines);
+	wanted = text;
+	log_set_sink(sink);
+	log_set_level(LOG_DEBUG);
+}
+
+static void
+end_count(void)
+{
+	log_set_level(LOG_ERROR);
+	log_set_sink(NULL);
 }
 
 /* Lets the time pass, runs the helpers, and returns the number of their warnings. */
@@ -437,8 +465,7 @@ test_log(void **state)
 	size_t len;
 
 	start();
-	log_set_sink(sink);
-	log_set_level(LOG_DEBUG);
+	count_lines(" stay: ");
 	does(OP_BUCKET_DELETE, 0);
 	len = first_row("buckets", "d", key, val);
 	set_row("buckets", key, "damaged", 7);
@@ -454,8 +481,164 @@ test_log(void **state)
 	set_row("buckets", key, val, len);
 	does(OP_BUCKET_DELETE, 1);
 	assert_int_equal(warnings_after(600), 0);
-	log_set_level(LOG_ERROR);
-	log_set_sink(NULL);
+	end_count();
+	stop();
+}
+
+/* Runs the helpers after a time, and returns the number of attempts to clean up, at all levels of the log. */
+static unsigned
+attempts_after(uint64_t seconds)
+{
+	memset(lines, 0, sizeof lines);
+	diff_pass(seconds * NS_PER_S);
+	turn();
+	return lines[LOG_WARN] + lines[LOG_DEBUG];
+}
+
+static void
+test_dead_pauses(void **state)
+{
+	char key[80], val[GATEWAY_ROW_BYTES], text[200];
+	unsigned all = 0;
+	size_t len;
+
+	start_dying();
+	leave_data(1, first.number, "a");
+	set_row("buckets", first.key, "damaged", 7);
+	snprintf(text, sizeof text, "be cleaned up after gateway %u yet: the row of bucket %s is damaged",
+		 instance, diff_bucket(first.number));
+	count_lines(text);
+	end->kill(end);
+	/* The work of a gateway that starts was the work of the other one before. */
+	all = attempts_after(0);
+	assert_true(all == 1 || all == 2);
+	all = 0;
+	assert_int_equal(attempts_after(1), 0);
+	assert_int_equal(attempts_after(1), 1);
+	assert_int_equal(attempts_after(2), 0);
+	assert_int_equal(attempts_after(2), 1);
+	for (int i = 0; i < 1800; i++)
+		all += attempts_after(2);
+	assert_true(all >= 11 && all <= 14);
+	/* Another gateway has died. */
+	count_lines("be cleaned up after gateway 0 yet: the row of bucket ");
+	len = look_for_row("gantry", gateway_key('x', instance).text, key, val, sizeof val);
+	assert_true(attempts_after(0) == 0 && len == sizeof val);
+	set_row("gantry", gateway_key('x', 0).text, val, len);
+	assert_int_equal(attempts_after(0), 1);
+	end_count();
+	set_row("buckets", first.key, first.val, first.len);
+	turn_later();
+	stop_dead();
+}
+
+static void
+test_dead_named(void **state)
+{
+	char text[200];
+
+	start_dying();
+	leave_data(1, first.number, "a");
+	snprintf(text, sizeof text, "after gateway %u yet: data in bucket %s: %s is missing or damaged",
+		 instance, diff_bucket(first.number), shard_of(&first, "a").text);
+	set_row(shard_of(&first, "a").text, "oa", "damaged", 7);
+	count_lines(text);
+	end->kill(end);
+	assert_true(warnings_after(0) > 0);
+	end_count();
+	set_row(shard_of(&first, "a").text, "oa", NULL, 0);
+	turn_later();
+	stop_dead();
+}
+
+/* ---- the damaged row of a gateway that may run ---- */
+
+static void
+test_gateway_own(void **state)
+{
+	char key[80], val[GATEWAY_ROW_BYTES];
+	struct gateway_row now;
+
+	start_dying();
+	set_row("gantry", gateway_key('i', instance).text, "damaged", 7);
+	turn();
+	does(OP_PUT, 0);
+	does(OP_DELETE, 0);
+	assert_int_equal(look_for_row("gantry", "i", key, val, sizeof val), GATEWAY_ROW_BYTES);
+	assert_int_equal(strtoul(key + 1, NULL, 10), instance);
+	assert_int_equal(gateway_decode(val, sizeof val, &now), 0);
+	assert_true(now.beats > row.beats && !is_dead_there());
+	stop_dead();
+}
+
+static void
+test_gateway_other(void **state)
+{
+	const struct store_conf conf = fake_rados_conf("diff", SHARDS);
+	const struct label damaged = gateway_key('i', 0);
+	const uint32_t dead = (start_dying(), instance);
+	uint64_t gone, theirs;
+	unsigned before;
+
+	gone = leave_data(1, first.number, "a");
+	instance = 0;
+	theirs = leave_data(1, first.number, "b");
+	instance = dead;
+	set_row("gantry", damaged.text, "damaged", 7);
+	count_lines("gateway 0: its row is damaged");
+	end->kill(end);
+	turn();
+	/* Each of two gateways logs it, and the one that was killed. */
+	assert_true(lines[LOG_WARN] == 2 || lines[LOG_WARN] == 3);
+	assert_int_equal(warnings_after(599), 0);
+	assert_int_equal(warnings_after(1), 2);
+	end_count();
+	/* The others continue: the dead one is cleaned up after. */
+	assert_false(is_data_there(gone));
+	assert_false(is_dead_there());
+	does(OP_PUT, 0);
+	does(OP_DELETE, 0);
+	/* The one with the damaged row may still read the deleted object, and its own data is in use. */
+	before = fake_rados_objects();
+	turn_later();
+	assert_int_equal(store_fsck(&conf, FSCK_REPAIR, NULL, NULL), -ENOTRECOVERABLE);
+	assert_int_equal(fake_rados_objects(), before);
+	instance = 0;
+	assert_true(is_data_there(theirs));
+	set_row("gantry", damaged.text, NULL, 0);
+	turn();
+	assert_int_equal(fake_rados_objects(), before - 1);
+	assert_int_equal(store_fsck(&conf, FSCK_REPAIR, NULL, NULL), 1);
+	assert_false(is_data_there(theirs));
+	instance = dead;
+	stop_dead();
+}
+
+/* ---- other rows ---- */
+
+static void
+test_settings(void **state)
+{
+	char key[80], shard[64];
+
+	start();
+	shards(shard);
+	snprintf(key, sizeof key, "q%s", diff_bucket(0));
+	set_row("buckets", key, "damaged", 7);
+	count_lines("the quota of bucket");
+	turn_later();
+	assert_int_equal(lines[LOG_ERROR], 2);
+	turn();
+	assert_int_equal(lines[LOG_ERROR], 2);
+	count_lines("a counter is damaged: the usage of bucket");
+	set_row(shard, key_counter(4000000000).text, "damaged", 7);
+	turn();
+	assert_int_equal(lines[LOG_ERROR], 2);
+	end_count();
+	set_row("buckets", key, NULL, 0);
+	set_row(shard, key_counter(4000000000).text, NULL, 0);
+	for (uint32_t i = 0; i < 2; i++)
+		does(OP_BUCKET_DELETE, i);
 	stop();
 }
 
@@ -472,6 +655,11 @@ main(void)
 		cmocka_unit_test(test_dead_generation),
 		cmocka_unit_test(test_dead_shard),
 		cmocka_unit_test(test_log),
+		cmocka_unit_test(test_dead_pauses),
+		cmocka_unit_test(test_dead_named),
+		cmocka_unit_test(test_gateway_own),
+		cmocka_unit_test(test_gateway_other),
+		cmocka_unit_test(test_settings),
 	};
 
 	log_init(LOG_PLAIN, LOG_ERROR);

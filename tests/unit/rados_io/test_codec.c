@@ -336,6 +336,9 @@ test_rows(void **state)
 	assert_int_equal(gateway_addrs_decode(addrs, sizeof addrs, &a2), 0);
 	assert_memory_equal(&a, &a2, sizeof a);
 	assert_int_equal(gateway_addrs_decode(addrs, sizeof addrs - 1, &a2), -EBADMSG);
+	a.nr = 0;
+	gateway_addrs_encode(addrs, &a);
+	assert_int_equal(gateway_addrs_decode(addrs, sizeof addrs, &a2), -EBADMSG);
 	a.nr = GATEWAY_ADDRS_MAX + 1;
 	gateway_addrs_encode(addrs, &a);
 	assert_int_equal(gateway_addrs_decode(addrs, sizeof addrs, &a2), -EBADMSG);
