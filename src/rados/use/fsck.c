@@ -8,6 +8,10 @@
  * that started after the check. The name of a data object moves in the index from a part to the object's
  * record, and from there to garbage, so the index is read in this order. A data object is reported as missing
  * only if a record still names it afterwards.
+ *
+ * A repair does not make the damaged row of a bucket again, because the shards have neither the name of the bucket
+ * nor the time of its creation. The row may be restored from a copy of the table, so the shards and all objects
+ * without an owner remain; likewise if a shard is missing.
  */
 #include "rados/use/fsck.h"
 
@@ -26,46 +30,24 @@
 /* ---- gateways ---- */
 
 static int
-on_gateway(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
-{
-	struct checking *c = cookie;
-	struct live *more = reallocarray(c->live, c->live_nr + 1, sizeof *more);
-	struct gateway_row row;
-
-	if (!more)
-		return -ENOMEM;
-	c->live = more;
-	more += c->live_nr++;
-	*more = (struct live){ .instance = (uint32_t)strtoul(key + 1, NULL, 10) };
-	/* Any of its ids may be in use. */
-	if (gateway_decode(val, val_len, &row) < 0) {
-		fsck_tell(c, "gateway %u: its row is damaged: its data without an owner is left out",
-			  more->instance);
-		c->damage++;
-		return 0;
-	}
-	more->first = row.first;
-	if (key[0] == 'x')
-		fsck_tell(c,
-			  "gateway %u on %s is dead, and not cleaned up after yet: its operations in "
-			  "progress are "
-			  "left out",
-			  more->instance, row.host);
-	return 0;
-}
-
-static int
 read_gateways(struct checking *c)
 {
-	/* A gateway takes its number and sets its row in one operation: a gateway whose row is not found
-	 * here has a higher number, or has ended. */
-	int e = read_number(c->st, "N", &c->next_instance);
+	int e = gateway_read_table(c->st, "ix", &c->gateways);
 
-	/* The row of a gateway that is declared dead in the meantime moves from "i" to "x". */
-	if (e >= 0)
-		e = each_row(c->st, OBJECT_STORE, "i", on_gateway, c);
-	if (e >= 0)
-		e = each_row(c->st, OBJECT_STORE, "x", on_gateway, c);
+	for (uint32_t i = 0; e == 0 && i < c->gateways.nr; i++) {
+		const struct peer *p = &c->gateways.peers[i];
+
+		if (p->is_damaged) {
+			fsck_tell(c, "gateway %u: its row is damaged: its data without an owner is left out",
+				  p->instance);
+			c->damage++;
+		} else if (p->is_dead) {
+			fsck_tell(c,
+				  "gateway %u on %s is dead, and not cleaned up after yet: its operations in "
+				  "progress are left out",
+				  p->instance, p->row.host);
+		}
+	}
 	return e;
 }
 
@@ -112,10 +94,13 @@ find(const struct checking *c, struct rid id)
 static bool
 is_under_way(const struct checking *c, struct rid id)
 {
-	if (id.instance >= c->next_instance)
+	if (id.instance >= c->gateways.next)
 		return true;
-	for (uint32_t i = 0; i < c->live_nr; i++) {
-		if (c->live[i].instance == id.instance && id.counter >= c->live[i].first)
+	for (uint32_t i = 0; i < c->gateways.nr; i++) {
+		const struct peer *p = &c->gateways.peers[i];
+
+		/* The row of zeros of a gateway whose row is damaged concerns all its ids. */
+		if (p->instance == id.instance && id.counter >= p->row.first)
 			return true;
 	}
 	return false;
@@ -133,7 +118,7 @@ look_at(struct checking *c, enum pool pool, const char *name, struct rid id, uin
 		found->found += found->found != UINT32_MAX;
 		return 0;
 	}
-	if (is_under_way(c, id))
+	if (c->is_blind || is_under_way(c, id))
 		return 0;
 	fsck_tell(c, "%s %s has no owner%s", is_map ? "map" : "data object", name,
 		  c->repair ? ": removed" : "");
@@ -246,7 +231,7 @@ fsck_store(const struct rstore *st, enum fsck_mode mode, struct damage_sums *sum
 	if (e == 0)
 		e = tell_missing(&c);
 	free(c.named);
-	free(c.live);
+	free(c.gateways.peers);
 	if (e == 0 && mode == FSCK_PREVIEW && c.would)
 		return 1;
 	return e < 0 ? e : c.damage ? -ENOTRECOVERABLE : c.removed ? 1 : 0;

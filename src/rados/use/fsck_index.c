@@ -2,6 +2,7 @@
 /* --fsck: reads the rows of the index, their names of data objects, and their counters; see fsck.c. */
 #include "rados/use/fsck_int.h"
 
+#include "base/clock.h"
 #include "base/crc64.h"
 #include "rados/io/array.h"
 #include "rados/io/fault.h"
@@ -18,6 +19,7 @@
 #include <string.h>
 
 #define COUNT_TRIES 5 /* attempts for a shard that changes all the time */
+#define LEFT_OUT "objects without an owner are left out"
 
 /* The counters of a shard. */
 struct counters {
@@ -287,6 +289,53 @@ judge_counters(struct checking *c, const char *shard, uint64_t before)
 	return e;
 }
 
+/* -- shards -- */
+
+/*
+ * Checks the generation of a shard. A repair sets a new one from the clock, because a generation need only differ
+ * from those that changes in flight have seen, and these were counted from 1. The state of the bucket, which is
+ * read after the damage was found, determines whether the shard is open: no gateway opens or closes a shard with a
+ * damaged generation. During the removal of the bucket by a running gateway nothing is repaired.
+ */
+static int
+check_generation(struct checking *c, struct bucket_row row)
+{
+	rados_ioctx_t io = c->st->client[0].io[POOL_META];
+	char was[1024];
+	int n = rados_getxattr(io, c->shard, XATTR_GENERATION, was, sizeof was), e;
+	uint64_t next = clock_wall_ns();
+	const struct rid uid = row.uid;
+	rados_write_op_t op;
+	bool can;
+
+	if (n == sizeof next || (n < 0 && n != -ENODATA && n != -ERANGE))
+		return n < 0 ? n : 0;
+	e = read_bucket_row(c->st, c->bucket, strlen(c->bucket), &row);
+	if (e < 0 || !rid_same(row.uid, uid))
+		return e == -ENOENT ? 0 : e;
+	can = row.state == BUCKET_THERE;
+	if (!can)
+		next |= GENERATION_CLOSED;
+	for (uint32_t i = 0; i < c->gateways.nr; i++)
+		can |= c->gateways.peers[i].is_dead && c->gateways.peers[i].instance == row.instance;
+	can &= n != -ERANGE;
+	fsck_tell(c, "bucket %s: the generation of %s is damaged%s", c->bucket, c->shard,
+		  !can        ? ": it cannot be repaired now"
+		  : c->repair ? ": set again"
+			      : "");
+	if (can && c->repair) {
+		op = rados_create_write_op();
+		rados_write_op_cmpxattr(op, XATTR_GENERATION, LIBRADOS_CMPXATTR_OP_EQ, was,
+					n < 0 ? 0 : (size_t)n);
+		rados_write_op_setxattr(op, XATTR_GENERATION, (const char *)&next, sizeof next);
+		e = write_now(io, c->shard, op);
+	}
+	c->damage += !can;
+	if (can)
+		fsck_count_damage(c, c->repair && e == 0);
+	return e == -ECANCELED ? 0 : e;
+}
+
 static int
 check_shards(struct checking *c, const struct bucket_row *row)
 {
@@ -299,7 +348,9 @@ check_shards(struct checking *c, const struct bucket_row *row)
 
 		c->shard = name.text;
 		c->there = (struct quota_change){ 0 };
-		e = each_row(c->st, name.text, "c", on_counter, &before);
+		e = check_generation(c, *row);
+		if (e == 0)
+			e = each_row(c->st, name.text, "c", on_counter, &before);
 		for (size_t k = 0; e == 0 && k < sizeof kinds / sizeof *kinds; k++) {
 			e = each_row(c->st, name.text, kinds[k], on_entry, c);
 			if (kinds[k][0] == KEY_PART)
@@ -308,8 +359,10 @@ check_shards(struct checking *c, const struct bucket_row *row)
 		if (e == 0 && row->state == BUCKET_THERE)
 			e = judge_counters(c, name.text, before.crc);
 		if (e == -ENOENT && row->state == BUCKET_THERE) {
-			fsck_tell(c, "bucket %s: shard %s of its index is missing", c->bucket, name.text);
+			fsck_tell(c, "bucket %s: shard %s of its index is missing: " LEFT_OUT, c->bucket,
+				  name.text);
 			c->damage++;
+			c->is_blind = true;
 		}
 		if (e == -ENOENT)
 			e = 0;
@@ -317,20 +370,40 @@ check_shards(struct checking *c, const struct bucket_row *row)
 	return e;
 }
 
+/* Checks the documents or the quota of a bucket. Without the row a client or operator can set them again. */
+static int
+check_setting(struct checking *c, const char *key, const char *val, size_t val_len)
+{
+	bool is_quota = key[0] == 'q';
+	struct store_use max;
+	struct battrs b;
+
+	if ((is_quota ? bound_decode(val, val_len, &max) : battrs_decode(val, val_len, &b)) == 0)
+		return 0;
+	fsck_tell(c, "bucket %s: its %s damaged%s", key + 1,
+		  is_quota ? "quota is" : "documents (CORS, lifecycle and others) are",
+		  c->repair ? ": removed; set again" : "");
+	fsck_count_damage(c, c->repair);
+	c->shard = OBJECT_BUCKETS;
+	return c->repair ? remove_row(c, key, val, val_len) : 0;
+}
+
 int
 fsck_on_bucket(void *cookie, const char *key, size_t key_len, const char *val, size_t val_len)
 {
 	struct checking *c = cookie;
-	char name[2 + STORE_BUCKET_MAX];
 	struct bucket_row row;
 
-	if ((key[0] != 'b' && key[0] != 'd') || key_len > sizeof name)
+	if (key[0] == 'a' || key[0] == 'q')
+		return check_setting(c, key, val, val_len);
+	if (key[0] != 'b' && key[0] != 'd')
 		return 0;
-	snprintf(name, sizeof name, "%.*s", (int)key_len - 1, key + 1);
-	c->bucket = name;
-	if (bucket_decode(val, val_len, &row) < 0) {
-		fsck_tell(c, "bucket %s: its row is damaged", name);
+	c->bucket = key + 1;
+	if (key_len > 1 + STORE_BUCKET_MAX || bucket_decode(val, val_len, &row) < 0) {
+		fsck_tell(c, "%sbucket %s: its row is damaged: " LEFT_OUT, key[0] == 'd' ? "removed " : "",
+			  c->bucket);
 		c->damage++;
+		c->is_blind = true;
 		return 0;
 	}
 	return check_shards(c, &row);

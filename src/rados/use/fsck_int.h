@@ -4,7 +4,7 @@
 #define GANTRY_RADOS_USE_FSCK_INT_H
 
 #include "model/quota.h"
-#include "rados/io/codec.h"
+#include "rados/io/gateway.h"
 
 struct damage_sums;
 struct meter_disk;
@@ -17,11 +17,6 @@ struct named {
 	bool is_map;
 };
 
-struct live {
-	uint32_t instance;
-	uint64_t first;
-};
-
 struct checking {
 	const struct rstore *st;
 	bool repair;
@@ -29,15 +24,16 @@ struct checking {
 	void *cookie;
 	struct named *named;
 	size_t nr, cap;
-	struct live *live;
-	uint32_t live_nr;
-	uint64_t next_instance; /* instance number of the next gateway when the check began */
+	struct gateway_table gateways; /* running and dead gateways, when the check began */
 	/* damage: number of errors that are left; would: those of them that a repair removes */
 	uint64_t damage, would, removed;
 	struct damage_sums *sums; /* NULL: no sums */
 	struct meter_disk *meter; /* counts of the progress; NULL: none */
 	/* names of the bucket and the shard that are being read */
 	const char *bucket, *shard;
+	/* The row of a bucket is damaged, or a shard is missing: objects without an owner may have their names there, and
+	 * are left out */
+	bool is_blind;
 	struct quota_change there; /* usage of the shard, as counted */
 };
 

@@ -342,9 +342,11 @@ set_generation(const char *shard, const char *val, size_t len)
 	rados_release_write_op(op);
 }
 
+/* The repair sets the generation with the command, or as it was. */
 static void
-dead_generation(bool is_long)
+dead_generation(bool is_long, bool by_fsck)
 {
+	const struct store_conf conf = fake_rados_conf("diff", SHARDS);
 	const char *shard;
 	char val[9] = "";
 	struct label name;
@@ -356,22 +358,37 @@ dead_generation(bool is_long)
 	set_generation(shard, val, is_long ? 9 : 3);
 	set_ending(&first);
 	set_ending(&second);
+	/* A running gateway is removing the bucket. */
+	assert_int_equal(store_fsck(&conf, FSCK_REPAIR, NULL, NULL), -ENOTRECOVERABLE);
 	end->kill(end);
 	turn();
 	assert_int_equal(state_of(&first), BUCKET_ENDING);
 	assert_int_equal(state_of(&second), BUCKET_THERE);
 	assert_true(is_dead_there());
-	set_generation(shard, val, 8);
+	if (by_fsck)
+		assert_int_equal(store_fsck(&conf, FSCK_REPAIR, NULL, NULL), 1);
+	else
+		set_generation(shard, val, 8);
 	turn_later();
 	assert_int_equal(state_of(&first), BUCKET_THERE);
+	for (uint32_t key = 0; by_fsck && key < DIFF_KEYS; key++) {
+		const struct diff_op op = { .kind = OP_PUT, .bucket = first.number, .key = key, .nr = 1 };
+
+		diff_do(end, &op);
+		assert_null(strstr(end->own.text, "=-"));
+		diff_do(end,
+			&(struct diff_op){ .kind = OP_DELETE, .bucket = first.number, .key = key, .nr = 2 });
+	}
 	stop_dead();
 }
 
 static void
 test_dead_generation(void **state)
 {
-	dead_generation(false);
-	dead_generation(true);
+	dead_generation(false, false);
+	dead_generation(true, false);
+	dead_generation(false, true);
+	dead_generation(true, true);
 }
 
 /* The shard of a bucket is missing: nothing says that the data has no name. An owner that is too long delays its own id alone. */
