@@ -114,8 +114,8 @@ take_name(const struct lister *l, const char *key, size_t key_len, struct name *
 	return 0;
 }
 
-/* Returns 0; 1: the row is not an entry; or -EBADMSG. */
-static int
+/* Returns false if the row is not an entry. */
+static bool
 fill_entry(const struct lister *l, const struct name *name, const char *val, size_t val_len,
 	   struct store_entry *ret_entry)
 {
@@ -133,7 +133,7 @@ fill_entry(const struct lister *l, const struct name *name, const char *val, siz
 			break;
 		shown = record_show(&r);
 		if (!model_is_there(&shown, l->ls->now_ns))
-			return 1;
+			return false;
 		record_list(&r, &e);
 		break;
 	case KEY_UPLOAD:
@@ -146,15 +146,15 @@ fill_entry(const struct lister *l, const struct name *name, const char *val, siz
 		break;
 	default:
 		if (bucket_decode(val, val_len, &b) < 0)
-			return -EBADMSG;
+			break; /* the damaged row of a bucket as well */
 		if (b.state == BUCKET_MAKING)
-			return 1;
+			return false;
 		e.mtime_ns = b.ctime_ns;
 		e.version = b.version;
 		e.copies = 1;
 	}
 	*ret_entry = e;
-	return 0;
+	return true;
 }
 
 static int
@@ -171,9 +171,8 @@ take_entry(void *cookie, const char *key, size_t key_len, const char *val, size_
 		return r;
 	if (l->skip_len && name.len >= l->skip_len && memcmp(name.bytes, l->skip, l->skip_len) == 0)
 		return 0;
-	r = fill_entry(l, &name, val, val_len, &e);
-	if (r != 0)
-		return r < 0 ? r : 0;
+	if (!fill_entry(l, &name, val, val_len, &e))
+		return 0;
 	if (l->is_full || l->given == ls->max) {
 		ls->more = true;
 		return 1;

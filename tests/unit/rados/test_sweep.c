@@ -637,6 +637,7 @@ static void
 test_settings(void **state)
 {
 	char key[80], shard[64];
+	const struct diff_op list = { .kind = OP_LIST_BUCKETS, .prefix = "", .max = 100 };
 
 	start();
 	shards(shard);
@@ -654,6 +655,14 @@ test_settings(void **state)
 	end_count();
 	set_row("buckets", key, NULL, 0);
 	set_row(shard, key_counter(4000000000).text, NULL, 0);
+	/* The list has the name of a bucket whose row is damaged, and all others. */
+	snprintf(key, sizeof key, "b%s", diff_bucket(DIFF_BUCKETS - 1));
+	set_row("buckets", key, "damaged", 7);
+	diff_do(end, &list);
+	assert_null(strstr(end->own.text, "=-"));
+	for (unsigned i = 0; i < DIFF_BUCKETS; i++)
+		assert_non_null(strstr(end->own.text, diff_bucket(i)));
+	set_row("buckets", key, NULL, 0);
 	for (uint32_t i = 0; i < 2; i++)
 		does(OP_BUCKET_DELETE, i);
 	stop();
