@@ -11,7 +11,10 @@ key() { # name, rights of OSDs: its file is $T/NAME.key
 	ceph auth del client.gantry
 }
 with_key() { sed "s|^keyring = .*|keyring = $T/$1.key|" "$CEPH_CONF" >"$T/client.conf"; }
-gantryd() { "$BUILD/gantryd" -c "$T/gantryd.yaml" "$@" >"$T/out" 2>&1; }
+gantryd() {
+	[[ " $* " == *' -c '* ]] || set -- -c "$T/gantryd.yaml" "$@"
+	"$BUILD/gantryd" "$@" >"$T/out" 2>&1
+}
 refused() { # what it says, words for gantryd
 	gantryd "${@:2}"
 	assert_eq $? 78 "$1: $(cat "$T/out")"
