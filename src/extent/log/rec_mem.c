@@ -338,7 +338,7 @@ rec_is_there_at(const struct rec *r, uint64_t now_ns)
 bool
 rec_is_there_now(const struct rec *r)
 {
-	return !(r->flags & REC_EXPIRES) || rec_is_there_at(r, age_clock_ns());
+	return !(r->flags & ~REC_THERE) || rec_is_there_at(r, age_clock_ns());
 }
 
 struct store_meta

@@ -83,13 +83,15 @@ uint64_t rec_optional(const struct rec *r, unsigned flag);
 /* Returns the fields that decisions read. */
 struct model_record rec_show(const struct rec *r);
 struct model_record rec_view_show(const struct rec_view *v);
+/* Flags of records that are there at any time. */
+#define REC_THERE (REC_FLUSHED | REC_MAPPED | REC_MAP_LIST | REC_SHARED)
 /* Returns true if r is there for readers at a time (model_is_there()), or now. */
 bool rec_is_there_at(const struct rec *r, uint64_t now_ns);
 bool rec_is_there_now(const struct rec *r);
 static inline bool
 rec_is_there(const struct rec *r, uint64_t now_ns)
 {
-	return !(r->flags & REC_EXPIRES) || rec_is_there_at(r, now_ns);
+	return !(r->flags & ~REC_THERE) || rec_is_there_at(r, now_ns);
 }
 /* Returns the metadata for a reader; the attributes belong to r, or to the owner of v. */
 struct store_meta rec_meta(const struct rec *r);

@@ -163,15 +163,17 @@ bool
 send_same_bytes(const struct rec *r, const struct rec *there)
 {
 	struct rec_view x, y;
-	bool is_whole;
+	bool is_whole, is_same = true;
 
 	rec_view_of(r, NULL, 0, &x);
 	rec_view_of(there, NULL, 0, &y);
+#define META 0
+#define BYTES(name, ...)
+#define HERE(name, type, at) is_same &= memcmp(&x.name, &y.name, sizeof x.name) == 0;
+#include "model/record.def"
 	is_whole = x.body == BODY_EXTENTS || x.body == BODY_PACKED || x.body == BODY_MANIFEST;
-	if (rec_data_version(r) != rec_data_version(there) || x.size_bytes != y.size_bytes ||
-	    x.crc64 != y.crc64 || x.mtime_ns != y.mtime_ns || x.etag.parts != y.etag.parts ||
-	    memcmp(x.etag.sum, y.etag.sum, sizeof x.etag.sum) != 0 || x.expires_ns != y.expires_ns ||
-	    x.sums_len != y.sums_len || memcmp(x.sums, y.sums, x.sums_len) != 0)
+	if (!is_same || rec_data_version(r) != rec_data_version(there) || x.size_bytes != y.size_bytes ||
+	    x.crc64 != y.crc64 || x.sums_len != y.sums_len || memcmp(x.sums, y.sums, x.sums_len) != 0)
 		return false;
 	if (is_whole)
 		return y.body == BODY_EXTENTS || y.body == BODY_PACKED || y.body == BODY_MANIFEST;

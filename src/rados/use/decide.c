@@ -72,7 +72,7 @@ record_is_there(const struct record *r)
 {
 	const struct model_record shown = record_show(r);
 
-	return !shown.expires_ns || model_is_there(&shown, age_clock_ns());
+	return model_is_there(&shown, age_clock_ns());
 }
 
 enum txn_say
