@@ -333,3 +333,23 @@ merge_list(const struct merge_of *of, struct store_list *ls)
 	end(m);
 	return 1;
 }
+
+/* ---- common prefixes ---- */
+
+size_t
+merge_common(const struct store_list *ls, const char *name, size_t len)
+{
+	const char *at = NULL;
+
+	if (ls->delimiter_len && len >= ls->prefix_len)
+		at = memmem(name + ls->prefix_len, len - ls->prefix_len, ls->delimiter, ls->delimiter_len);
+	return at ? (size_t)(at - name) + ls->delimiter_len : 0;
+}
+
+bool
+merge_after_common(const struct store_list *ls)
+{
+	return ls->after_len && ls->after_len >= ls->prefix_len &&
+	       merge_common(ls, ls->after, ls->after_len) == ls->after_len &&
+	       (!ls->prefix_len || memcmp(ls->after, ls->prefix, ls->prefix_len) == 0);
+}

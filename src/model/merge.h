@@ -55,4 +55,9 @@ struct store_slots *merge_slots(struct store_list *ls);
  * memory) of->over() does not run. */
 int merge_list(const struct merge_of *of, struct store_list *ls);
 
+/* Returns the length of the common prefix that stands for a name in a list; 0: the name is an entry itself. */
+size_t merge_common(const struct store_list *ls, const char *name, size_t len);
+/* Returns true if ls->after is a common prefix: the page begins after all names with this prefix. */
+bool merge_after_common(const struct store_list *ls);
+
 #endif

@@ -8,6 +8,7 @@
 #include "extent/object/object.h"
 
 #include "base/mailbox.h"
+#include "model/merge.h"
 
 #include <errno.h>
 #include <string.h>
@@ -31,18 +32,6 @@ struct list_int {
 	uint8_t at[KEY_BYTES_MAX];
 };
 _Static_assert(sizeof(struct list_int) <= STORE_PRIV_LIST, "STORE_PRIV_LIST is too small");
-
-/* How much of the name is a common prefix; 0: it stands for itself. */
-static size_t
-common_len(const struct store_list *ls, const char *name, size_t len)
-{
-	const char *at;
-
-	if (ls->delimiter_len == 0 || len < ls->prefix_len)
-		return 0;
-	at = memmem(name + ls->prefix_len, len - ls->prefix_len, ls->delimiter, ls->delimiter_len);
-	return at ? (size_t)(at - name) + ls->delimiter_len : 0;
-}
 
 static bool
 give(struct store_list *ls, const struct list_int *li, const struct tree_cursor *c, size_t common)
@@ -128,8 +117,8 @@ slice(struct store_list *ls, struct list_int *li)
 			return true;
 		}
 		li->given++;
-		common = common_len(ls, c.key + li->fixed_len,
-				    (size_t)c.key_len - li->fixed_len - li->tail_len);
+		common = merge_common(ls, c.key + li->fixed_len,
+				      (size_t)c.key_len - li->fixed_len - li->tail_len);
 		memcpy(li->at, c.key, c.key_len);
 		li->at_len = c.key_len;
 		li->after = true;
@@ -197,8 +186,6 @@ first_key(const struct store_list *ls, struct list_int *li)
 	bool behind = is_behind(ls);
 	const char *from = behind ? ls->after : ls->prefix;
 	uint16_t len = behind ? ls->after_len : ls->prefix_len;
-	bool begins = behind && ls->after_len >= ls->prefix_len &&
-		      (ls->prefix_len == 0 || memcmp(ls->after, ls->prefix, ls->prefix_len) == 0);
 
 	if (ls->bucket_len > STORE_BUCKET_MAX || len > STORE_KEY_MAX || ls->prefix_len > STORE_KEY_MAX)
 		return -ENAMETOOLONG;
@@ -214,7 +201,7 @@ first_key(const struct store_list *ls, struct list_int *li)
 	li->at_len = (uint16_t)(li->fixed_len + len);
 	li->want_len = (uint16_t)(li->fixed_len + ls->prefix_len);
 	li->after = behind;
-	if (begins && common_len(ls, ls->after, len) == len) {
+	if (behind && merge_after_common(ls)) {
 		go_behind(li, li->at_len);
 	} else if (behind && key_is_upload(li->type)) {
 		/* After this one; or after all of the key, where no other key's can be. */

@@ -27,17 +27,6 @@ struct lister {
 	bool is_full;
 };
 
-/* Returns the length of the common prefix in a name; 0: none. */
-static size_t
-common_len(const struct store_list *ls, const char *name, size_t len)
-{
-	const char *at = NULL;
-
-	if (ls->delimiter_len && len >= ls->prefix_len)
-		at = memmem(name + ls->prefix_len, len - ls->prefix_len, ls->delimiter, ls->delimiter_len);
-	return at ? (size_t)(at - name) + ls->delimiter_len : 0;
-}
-
 /* Writes the beginning of the keys of this kind whose names begin with `name`. Returns its length. */
 static size_t
 key_of(char out[OMAP_KEY_MAX], char kind, const char *name, size_t len)
@@ -72,8 +61,7 @@ seek_first(struct lister *l)
 		l->scan.after[0] = 0;
 		return;
 	}
-	if (ls->after_len >= ls->prefix_len && common_len(ls, ls->after, ls->after_len) == ls->after_len &&
-	    (!ls->prefix_len || memcmp(ls->after, ls->prefix, ls->prefix_len) == 0)) {
+	if (merge_after_common(ls)) {
 		seek_behind(l, ls->after, ls->after_len);
 		return;
 	}
@@ -177,7 +165,7 @@ take_entry(void *cookie, const char *key, size_t key_len, const char *val, size_
 		ls->more = true;
 		return 1;
 	}
-	common = common_len(ls, name.bytes, name.len);
+	common = merge_common(ls, name.bytes, name.len);
 	l->skip_len = common;
 	if (common) {
 		e = (struct store_entry){ .name = name.bytes, .name_len = common, .is_prefix = true };
