@@ -28,10 +28,8 @@
 #define GANTRY_MODEL_DECIDE_H
 
 #include "model/quota.h"
+#include "model/record.h"
 #include "store/store.h"
-
-/* The kinds of records. */
-enum model_kind { MODEL_BUCKET, MODEL_BUCKET_ATTRS, MODEL_OBJECT, MODEL_UPLOAD, MODEL_PART };
 
 /* The fields of a record that decisions read, which record.def describes; fields that a kind does not have are 0.
  * size_bytes of an upload: bytes of its parts that the usage loses at the end of the upload. */

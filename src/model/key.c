@@ -142,6 +142,14 @@ take_escaped(struct cur *c, struct rados_key *k)
 
 /* ---- keys ---- */
 
+uint8_t
+disk_key_next(enum model_kind kind, uint8_t type)
+{
+	while (++type && disk_key_traits(type).kind != kind)
+		;
+	return type;
+}
+
 int
 disk_key_write(uint8_t *out, uint8_t type, const struct disk_key *k)
 {
@@ -153,7 +161,7 @@ disk_key_write(uint8_t *out, uint8_t type, const struct disk_key *k)
 #define P(part)                                                                                              \
 	if ((e = put_##part(&c, k)) < 0)                                                                     \
 		return e;
-#define DISK_KEY(name, type, kind, parts)                                                                    \
+#define DISK_KEY(name, type, kind, copies, parts)                                                            \
 	case type:                                                                                           \
 		parts break;
 #include "model/record.def"
@@ -173,18 +181,16 @@ disk_key_read(const uint8_t *bytes, size_t len, struct disk_key *ret_key)
 {
 	struct cur c = cursor(bytes, len);
 	struct disk_key *k = ret_key;
-	int kind;
 
 	switch (take_u8(&c)) {
-#define DISK_KEY(name, type, kind_name, parts)                                                               \
+#define DISK_KEY(name, type, kind, copies, parts)                                                            \
 	case type:                                                                                           \
-		kind = RECORD_##kind_name;                                                                   \
 		parts break;
 #include "model/record.def"
 	default:
 		return -EBADMSG;
 	}
-	return c.bad || c.p != c.end ? -EBADMSG : kind;
+	return c.bad || c.p != c.end ? -EBADMSG : disk_key_traits(bytes[0]).kind;
 }
 
 int
@@ -195,7 +201,7 @@ rados_key_read(const char *text, size_t len, char type, struct rados_key *k)
 	if (take_u8(&c) != type)
 		return -EBADMSG;
 	switch (type) {
-#define RADOS_KEY(name, type, parts)                                                                         \
+#define RADOS_KEY(name, type, kind, parts)                                                                   \
 	case type:                                                                                           \
 		parts break;
 #include "model/record.def"
@@ -215,7 +221,7 @@ rados_key_write(char *out, char type, const struct rados_key *k)
 	put_u8(&c, (uint8_t)type);
 	switch (type) {
 #define P(part) put_##part(&c, k);
-#define RADOS_KEY(name, type, parts)                                                                         \
+#define RADOS_KEY(name, type, kind, parts)                                                                   \
 	case type:                                                                                           \
 		parts break;
 #include "model/record.def"

@@ -32,6 +32,32 @@ struct rados_key {
 	uint8_t *id_room;
 };
 
+/* The columns KIND and COPIES of the row of a type; on RADOS, copies is 1 in every row. */
+struct key_traits {
+	enum model_kind kind;
+	unsigned copies;
+};
+
+static inline struct key_traits
+disk_key_traits(uint8_t t)
+{
+#define DISK_KEY(name, type, kind, copies, parts)                                                            \
+	if (t == type)                                                                                       \
+		return (struct key_traits){ MODEL_##kind, copies };
+#include "model/record.def"
+	return (struct key_traits){ MODEL_NONE, 0 };
+}
+static inline struct key_traits
+rados_key_traits(char t)
+{
+#define RADOS_KEY(name, type, kind, parts)                                                                   \
+	if (t == type)                                                                                       \
+		return (struct key_traits){ MODEL_##kind, 1 };
+#include "model/record.def"
+	return (struct key_traits){ MODEL_NONE, 0 };
+}
+/* Returns the lowest type of this kind above a type; 0: there is none. */
+uint8_t disk_key_next(enum model_kind kind, uint8_t type);
 /* Writes the key of a disk record of this type, at most DISK_KEY_MAX bytes. Returns its length, or -EINVAL
  * (name empty, or NUL inside), -ENAMETOOLONG. */
 int disk_key_write(uint8_t *out, uint8_t type, const struct disk_key *k);

@@ -25,14 +25,15 @@ struct rid {
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "fields are moved as they are in memory");
 
-/* The kinds of disk records. */
-enum record_kind {
-	RECORD_BUCKET,
-	RECORD_BATTRS,
-	RECORD_OBJECT,
-	RECORD_UPLOAD,
-	RECORD_PART,
-	RECORD_CHUNK,
+/* The kinds of records; NONE: others, which decisions do not concern. */
+enum model_kind {
+	MODEL_NONE = -1,
+	MODEL_BUCKET,
+	MODEL_BUCKET_ATTRS,
+	MODEL_OBJECT,
+	MODEL_UPLOAD,
+	MODEL_PART,
+	MODEL_CHUNK,
 };
 
 static inline void

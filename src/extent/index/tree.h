@@ -158,6 +158,19 @@ void tree_cursor_init(struct tree_cursor *c, const struct tree *t, const struct 
 bool tree_seek(struct tree_cursor *c, const void *key, size_t key_len, bool after);
 /* Moves to the next key. Returns false at the end of the tree, and in every call after that. */
 bool tree_next(struct tree_cursor *c);
+/* Initializes a cursor for the published state, and moves to the first key as tree_seek() does. */
+static inline bool
+tree_begin(struct tree_cursor *c, const struct tree *t, const void *key, size_t key_len, bool after)
+{
+	tree_cursor_init(c, t, tree_root(t));
+	return tree_seek(c, key, key_len, after);
+}
+/* Returns true if the key at the cursor begins with these bytes. */
+static inline bool
+tree_begins(const struct tree_cursor *c, const void *bytes, size_t len)
+{
+	return c->key_len >= len && memcmp(c->key, bytes, len) == 0;
+}
 /* Moves to the first key after all keys that share the first prefix_len bytes of the current key. Returns
  * false if there is no such key. */
 bool tree_skip(struct tree_cursor *c, size_t prefix_len);

@@ -133,8 +133,8 @@ commit_has_bucket(const struct commit *c)
 {
 	uint8_t type = (c->kind == COMMIT_PART ? c->upload_key : c->view.key)[0];
 
-	return (key_is_object(type) || key_is_upload(type) || type == KEY_BATTRS) && !c->is_also &&
-	       !c->is_gc && !(c->sent && c->view.op == REC_DELETE);
+	return (disk_key_traits(type).copies || type == KEY_BATTRS) && !c->is_also && !c->is_gc &&
+	       !(c->sent && c->view.op == REC_DELETE);
 }
 
 /* Writes the key of this bucket, and returns its length; 0: c has none. */

@@ -39,15 +39,12 @@ find_part(struct part_cursor *pc, const struct tree *t, uint32_t number)
 
 	key_part(key, pc->id, number);
 	if (!pc->is_open) {
-		tree_cursor_init(&pc->at, t, tree_root(t));
-		pc->is_there = tree_seek(&pc->at, key, sizeof key, false);
+		pc->is_there = tree_begin(&pc->at, t, key, sizeof key, false);
 		pc->is_open = true;
 	}
 	while (pc->is_there && pc->at.key_len == sizeof key && memcmp(pc->at.key, key, sizeof key) < 0)
 		pc->is_there = tree_next(&pc->at);
-	return pc->is_there && pc->at.key_len == sizeof key && memcmp(pc->at.key, key, sizeof key) == 0
-		       ? pc->at.rec
-		       : NULL;
+	return pc->is_there && tree_begins(&pc->at, key, sizeof key) ? pc->at.rec : NULL;
 }
 
 /* A view of the published parts alone, which are noted in refs. */
@@ -140,9 +137,8 @@ index_has(const struct vol *vol, uint8_t type, const uint8_t *bucket_key, size_t
 	memcpy(first, bucket_key, len);
 	first[0] = type;
 	first[len] = 0;
-	tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
-	for (bool there = tree_seek(&c, first, len + 1, false);
-	     there && c.key_len > len && memcmp(c.key, first, len + 1) == 0; there = tree_next(&c)) {
+	for (bool there = tree_begin(&c, vol->tree, first, len + 1, false);
+	     there && tree_begins(&c, first, len + 1); there = tree_next(&c)) {
 		if (((const struct rec *)c.rec)->version > after &&
 		    slots_own_key(vol->slots, (const uint8_t *)c.key, c.key_len))
 			return true;
@@ -155,15 +151,14 @@ has_any(struct model_view *v, enum model_kind kind, uint64_t after)
 {
 	struct commit_view *cv = container_of(v, struct commit_view, view);
 	const struct commit *c = cv->c;
-	const uint8_t *key = c->view.key;
-	size_t len = c->view.key_len;
 
 	if (bucket_is_pending(cv->vol, c))
 		return -EINPROGRESS;
-	return kind == MODEL_OBJECT ? index_has(cv->vol, KEY_OBJECT, key, len, after) ||
-					      index_has(cv->vol, KEY_OBJECT2, key, len, after)
-				    : index_has(cv->vol, KEY_UPLOAD, key, len, after) ||
-					      index_has(cv->vol, KEY_UPLOAD2, key, len, after);
+	for (uint8_t type = 0; (type = disk_key_next(kind, type));) {
+		if (index_has(cv->vol, type, c->view.key, c->view.key_len, after))
+			return 1;
+	}
+	return 0;
 }
 
 static int
@@ -255,13 +250,9 @@ find(struct model_view *v, enum model_kind kind, uint32_t number, struct model_r
 static unsigned
 copies_of(const struct vol *vol, const struct commit *c)
 {
-	uint8_t type = c->view.key[0];
-
 	if (c->kind == COMMIT_BUCKET_COPIES)
 		return c->copies;
-	if (!vol->slots || c->sent || !(key_is_object(type) || key_is_upload(type)))
-		return 0;
-	return 1 + key_has_two(type);
+	return !vol->slots || c->sent ? 0 : disk_key_traits(c->view.key[0]).copies;
 }
 
 enum verdict

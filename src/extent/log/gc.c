@@ -163,13 +163,10 @@ next_of_id(struct vol *vol, struct gc_job *job, uint8_t *key)
 
 	key_chunk(key, job->id, job->at);
 	key[0] = job->type;
-	tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
-	for (bool there = tree_seek(&c, key, CHUNK_KEY_BYTES, false); there; there = tree_next(&c)) {
-		uint32_t number;
+	for (bool there = tree_begin(&c, vol->tree, key, CHUNK_KEY_BYTES, false);
+	     there && tree_begins(&c, key, 1 + CHUNK_ID_BYTES); there = tree_next(&c)) {
+		uint32_t number = key_index((const uint8_t *)c.key);
 
-		if (c.key_len != CHUNK_KEY_BYTES || memcmp(c.key, key, 1 + CHUNK_ID_BYTES) != 0)
-			return false;
-		number = key_index((const uint8_t *)c.key);
 		if (number >= job->nr)
 			return false;
 		if ((job->skip && job->skip[number / 8] >> number % 8 & 1) ||
@@ -190,12 +187,9 @@ next_of_bucket(struct vol *vol, struct gc_bucket *b, uint8_t *key)
 
 	for (;;) {
 		size_t fixed = 2u + b->name_len;
-		bool there;
 
-		tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
-		for (there = tree_seek(&c, b->at, b->at_len, false); there; there = tree_next(&c)) {
-			if (c.key_len < fixed || memcmp(c.key, b->at, fixed) != 0)
-				break;
+		for (bool there = tree_begin(&c, vol->tree, b->at, b->at_len, false);
+		     there && tree_begins(&c, b->at, fixed); there = tree_next(&c)) {
 			if (((const struct rec *)c.rec)->version >= b->before)
 				continue;
 			/* A new bucket of that name has set a record in this block, which replaces the
@@ -208,9 +202,9 @@ next_of_bucket(struct vol *vol, struct gc_bucket *b, uint8_t *key)
 			memcpy(key, c.key, c.key_len);
 			return c.key_len;
 		}
-		if (b->at[0] == KEY_UPLOAD2)
+		b->at[0] = disk_key_next(MODEL_UPLOAD, b->at[0] == KEY_BATTRS ? 0 : b->at[0]);
+		if (!b->at[0])
 			return 0;
-		b->at[0] = key_upload_type(b->at[0] == KEY_UPLOAD);
 		b->at_len = (uint16_t)fixed;
 	}
 }

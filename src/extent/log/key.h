@@ -14,7 +14,7 @@
 
 /* Types of keys, KEY_..., which model/record.def describes. */
 enum key_type {
-#define DISK_KEY(name, type, kind, parts) KEY_##name = type,
+#define DISK_KEY(name, type, kind, copies, parts) KEY_##name = type,
 #include "model/record.def"
 };
 #define CHUNK_ID_BYTES 16
@@ -29,19 +29,25 @@ enum key_type {
 static inline bool
 key_is_object(uint8_t type)
 {
-	return type == KEY_OBJECT || type == KEY_OBJECT2;
+	return disk_key_traits(type).kind == MODEL_OBJECT;
 }
 /* Returns true if a key's type is one of an upload, with any number of copies. */
 static inline bool
 key_is_upload(uint8_t type)
 {
-	return type == KEY_UPLOAD || type == KEY_UPLOAD2;
+	return disk_key_traits(type).kind == MODEL_UPLOAD;
 }
 /* Returns true if the type of an object or upload is one with two copies. */
 static inline bool
 key_has_two(uint8_t type)
 {
-	return type == KEY_OBJECT2 || type == KEY_UPLOAD2;
+	return disk_key_traits(type).copies == 2;
+}
+/* Returns the number of bytes after the name, in keys of objects and uploads. */
+static inline size_t
+key_tail_bytes(uint8_t type)
+{
+	return key_is_upload(type) ? UPLOAD_TAIL_BYTES : 0;
 }
 /* Returns the type of objects with two copies, or with one. */
 static inline uint8_t

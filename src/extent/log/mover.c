@@ -94,7 +94,7 @@ begin_walk(struct mover *mv)
 	mv->walks = true;
 	mv->found_some = false;
 	mv->walk_settled = mv->settled;
-	mv->at_key[0] = KEY_OBJECT;
+	mv->at_key[0] = disk_key_next(MODEL_OBJECT, 0);
 	mv->at_len = 1;
 }
 
@@ -161,8 +161,7 @@ walk(struct vol *vol)
 	bool there, is_full = false;
 
 	quiesce_wake(mv->user);
-	tree_cursor_init(c, vol->tree, tree_root(vol->tree));
-	there = tree_seek(c, mv->at_key, mv->at_len, false);
+	there = tree_begin(c, vol->tree, mv->at_key, mv->at_len, false);
 	for (int n = 0; there && (uint8_t)c->key[0] == mv->at_key[0] && n < MOVE_SLICE && !is_full; n++) {
 		is_full = !collect(vol, (const uint8_t *)c->key, c->key_len, c->rec);
 		there = is_full || tree_next(c);
@@ -171,11 +170,10 @@ walk(struct vol *vol)
 	if (mv->walks) {
 		memcpy(mv->at_key, c->key, c->key_len);
 		mv->at_len = c->key_len;
-	} else if (mv->at_key[0] == KEY_OBJECT) {
-		/* The objects with two copies follow. */
-		mv->at_key[0] = KEY_OBJECT2;
+	} else {
+		mv->at_key[0] = disk_key_next(MODEL_OBJECT, mv->at_key[0]);
 		mv->at_len = 1;
-		mv->walks = tree_seek(c, mv->at_key, 1, false) && (uint8_t)c->key[0] == KEY_OBJECT2;
+		mv->walks = mv->at_key[0];
 	}
 	quiesce_sleep(mv->user);
 	return is_full || !mv->walks;

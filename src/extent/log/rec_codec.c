@@ -252,10 +252,10 @@ body_ok(const struct rec_view *v, const struct geometry *geo)
 
 /* Compares the fields with the kinds of record that have them, and with their flags and limits. */
 static bool
-fields_ok(const struct rec_view *v, enum record_kind kind)
+fields_ok(const struct rec_view *v, enum model_kind kind)
 {
 #define ANY (~0u)
-#define IS(name) (1u << RECORD_##name)
+#define IS(name) (1u << MODEL_##name)
 #define DISK(at) at
 #define FIELD(name, type, kinds, places) FIELD_(name, kinds, places)
 #define HERE(name, kinds, at)                                                                                \
@@ -320,7 +320,7 @@ rec_decode(const void *buf, size_t len, const struct geometry *geo, struct rec_v
 	if (c.bad || rec_encoded_bytes(&v) != total)
 		return -EBADMSG;
 	kind = disk_key_read(v.key, v.key_len, &parts);
-	if (kind < 0 || !fields_ok(&v, (enum record_kind)kind) || !body_ok(&v, geo) ||
+	if (kind < 0 || !fields_ok(&v, (enum model_kind)kind) || !body_ok(&v, geo) ||
 	    (v.owner_len && !key_ok(v.owner, v.owner_len)) || v.data_version >= v.version ||
 	    (v.entries && v.entry_nr && rec_check_entries(&v, v.entries, geo) < 0))
 		return -EBADMSG;

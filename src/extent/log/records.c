@@ -14,8 +14,7 @@ each_record(struct vol *vol, uint8_t type,
 
 	if (!c)
 		return -ENOMEM;
-	tree_cursor_init(c, vol->tree, tree_root(vol->tree));
-	for (bool there = tree_seek(c, &type, type != 0, false);
+	for (bool there = tree_begin(c, vol->tree, &type, type != 0, false);
 	     there && e == 0 && (!type || (uint8_t)c->key[0] == type); there = tree_next(c))
 		e = fn(cookie, (const uint8_t *)c->key, c->key_len, c->rec);
 	free(c);

@@ -195,11 +195,13 @@ collect(void *cookie, const uint8_t *key, size_t len, struct rec *r)
 static int
 collect_all(struct replay *rp)
 {
-	static const uint8_t types[] = { KEY_BATTRS, KEY_CHUNK, KEY_PART, KEY_UPLOAD, KEY_UPLOAD2 };
+	static const enum model_kind kinds[] = { MODEL_BUCKET_ATTRS, MODEL_CHUNK, MODEL_PART, MODEL_UPLOAD };
 	int e = 0;
 
-	for (size_t i = 0; e == 0 && i < sizeof types; i++)
-		e = each_record(rp->vol, types[i], collect, rp);
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+		for (uint8_t type = 0; e == 0 && (type = disk_key_next(kinds[i], type));)
+			e = each_record(rp->vol, type, collect, rp);
+	}
 	return e;
 }
 

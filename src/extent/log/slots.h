@@ -49,11 +49,10 @@ struct slot_name {
 static inline struct slot_name
 slot_name(const uint8_t *key, size_t len)
 {
-	if (key_is_object(key[0]))
-		return (struct slot_name){ key + 1, len - 1, key_has_two(key[0]) };
-	if (key_is_upload(key[0]))
-		return (struct slot_name){ key + 1, len - 1 - UPLOAD_TAIL_BYTES, key_has_two(key[0]) };
-	return (struct slot_name){ 0 };
+	const unsigned copies = disk_key_traits(key[0]).copies;
+
+	return copies ? (struct slot_name){ key + 1, len - 1 - key_tail_bytes(key[0]), copies == 2 }
+		      : (struct slot_name){ 0 };
 }
 
 /* Returns the name as a key, which refers to its bytes. */

@@ -59,12 +59,9 @@ parts_bytes(const struct vol *vol, const uint8_t *upload_key, size_t len)
 	uint64_t bytes = 0;
 
 	key_part(key, upload_key + len - CHUNK_ID_BYTES, 0);
-	tree_cursor_init(&c, vol->tree, tree_root(vol->tree));
-	for (bool there = tree_seek(&c, key, sizeof key, false); there; there = tree_next(&c)) {
-		if (c.key_len != sizeof key || memcmp(c.key, key, 1 + CHUNK_ID_BYTES) != 0)
-			break;
+	for (bool there = tree_begin(&c, vol->tree, key, sizeof key, false);
+	     there && tree_begins(&c, key, 1 + CHUNK_ID_BYTES); there = tree_next(&c))
 		bytes += quota_part_bytes(((const struct rec *)c.rec)->size_bytes);
-	}
 	return bytes;
 }
 
@@ -72,11 +69,8 @@ parts_bytes(const struct vol *vol, const uint8_t *upload_key, size_t len)
 static struct quota_change
 change_of(uint8_t type, const struct rec *r, const struct rec *old)
 {
-	enum model_kind kind = key_is_object(type)   ? MODEL_OBJECT
-			       : key_is_upload(type) ? MODEL_UPLOAD
-						     : MODEL_PART;
-
-	return model_usage(kind, r ? &r->size_bytes : NULL, old ? &old->size_bytes : NULL);
+	return model_usage(disk_key_traits(type).kind, r ? &r->size_bytes : NULL,
+			   old ? &old->size_bytes : NULL);
 }
 
 /* Returns the size of a bucket's documents after a change, which has a record or a removal for each of
@@ -343,7 +337,7 @@ int
 usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, size_t len, const struct rec *r)
 {
 	const bool is_bucket = key[0] == KEY_BUCKET, is_object = key_is_object(key[0]);
-	const bool is_counted = is_object || key_is_upload(key[0]);
+	const bool is_counted = disk_key_traits(key[0]).copies;
 	struct quota_change change = { 0 };
 	struct quota_row *row;
 	uint64_t born;
@@ -384,7 +378,7 @@ int
 usage_reserve(struct vol *vol, const uint8_t *name, size_t name_len, const uint8_t *key, size_t key_len,
 	      uint64_t size_bytes, struct quota_hold *hold)
 {
-	const enum model_kind kind = key_is_object(key[0]) ? MODEL_OBJECT : MODEL_PART;
+	const enum model_kind kind = disk_key_traits(key[0]).kind;
 	const bool is_known = size_bytes != STORE_SIZE_UNKNOWN;
 	const uint64_t size = is_known ? size_bytes : 0;
 	struct quota_change change;

@@ -37,8 +37,7 @@ extent_bucket_head(struct store_port *sp, const struct store_look *l, struct sto
 static const struct rec *
 find(struct tree_cursor *c, const uint8_t *key, int len)
 {
-	return tree_seek(c, key, (size_t)len, false) && c->key_len == len &&
-			       memcmp(c->key, key, (size_t)len) == 0
+	return tree_seek(c, key, (size_t)len, false) && c->key_len == len && tree_begins(c, key, (size_t)len)
 		       ? c->rec
 		       : NULL;
 }

@@ -98,8 +98,7 @@ slice(struct store_list *ls, struct list_int *li)
 	struct tree_cursor c;
 	bool there;
 
-	tree_cursor_init(&c, li->vol->tree, tree_root(li->vol->tree));
-	there = tree_seek(&c, li->at, li->at_len, li->after);
+	there = tree_begin(&c, li->vol->tree, li->at, li->at_len, li->after);
 	for (int i = 0; i < LIST_SLICE; i++) {
 		size_t common;
 
@@ -141,14 +140,6 @@ bucket_born(const struct store_list *ls, struct list_int *li, bool *ret_has_two)
 	li->born = r->version;
 	*ret_has_two = r->copies > 1;
 	return true;
-}
-
-/* Of a bucket whose keys have two copies each those are listed. */
-static void
-set_copies(struct list_int *li, bool has_two)
-{
-	li->type = key_is_upload(li->type) ? key_upload_type(has_two) : key_object_type(has_two);
-	li->at[0] = li->type;
 }
 
 static void
@@ -230,14 +221,15 @@ extent_list(struct store_port *sp, struct store_list *ls)
 	li->port = p;
 	li->vol = p->vp.vol;
 	li->type = type;
-	li->tail_len = key_is_upload(type) ? UPLOAD_TAIL_BYTES : 0;
+	li->tail_len = (uint16_t)key_tail_bytes(type);
 	e = first_key(ls, li);
 	if (e < 0)
 		return e;
 	if (ls->bucket && !bucket_born(ls, li, &has_two))
 		return finish(&ls->op, -ENXIO);
+	/* A bucket with two copies of each key has keys of other types. */
 	if (ls->bucket)
-		set_copies(li, has_two);
+		li->type = li->at[0] = ls->of_uploads ? key_upload_type(has_two) : key_object_type(has_two);
 	if (slice(ls, li))
 		return finish(&ls->op, (int)li->given);
 	p->vp.io.inflight++;

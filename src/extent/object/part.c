@@ -42,12 +42,11 @@ slice(struct store_part_list *pl, struct parts_int *li)
 	bool go_on = true, there;
 
 	key_part(key, li->id, li->at);
-	tree_cursor_init(&c, li->vol->tree, tree_root(li->vol->tree));
-	there = tree_seek(&c, key, sizeof key, true);
+	there = tree_begin(&c, li->vol->tree, key, sizeof key, true);
 	for (int i = 0; i < PARTS_SLICE; i++) {
 		struct store_part part;
 
-		if (!there || c.key_len != sizeof key || memcmp(c.key, key, 1 + CHUNK_ID_BYTES) != 0)
+		if (!there || !tree_begins(&c, key, 1 + CHUNK_ID_BYTES))
 			return true;
 		if (!go_on || li->given == pl->max) {
 			pl->more = true;

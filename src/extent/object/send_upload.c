@@ -22,9 +22,8 @@ find_upload(struct send *sd, const struct tree *t)
 
 	memcpy(from, sd->upload_key, len - CHUNK_ID_BYTES);
 	memcpy(from + len - CHUNK_ID_BYTES, sd->id, CHUNK_ID_BYTES);
-	tree_cursor_init(&c, t, tree_root(t));
-	if (!tree_seek(&c, from, sd->has_id ? len : len - CHUNK_ID_BYTES, sd->has_id) || c.key_len != len ||
-	    memcmp(c.key, from, len - CHUNK_ID_BYTES) != 0)
+	if (!tree_begin(&c, t, from, sd->has_id ? len : len - CHUNK_ID_BYTES, sd->has_id) ||
+	    c.key_len != len || memcmp(c.key, from, len - CHUNK_ID_BYTES) != 0)
 		return NULL;
 	memcpy(sd->upload_key, c.key, len);
 	memcpy(sd->id, c.key + len - CHUNK_ID_BYTES, CHUNK_ID_BYTES);
@@ -56,9 +55,8 @@ send_set_id(struct send *sd, const uint8_t *id)
 static uint32_t
 part_at(const struct send *sd, const struct tree_cursor *c, bool there)
 {
-	return there && c->key_len == CHUNK_KEY_BYTES && memcmp(c->key, sd->part_key, 1 + CHUNK_ID_BYTES) == 0
-		       ? key_index((const uint8_t *)c->key)
-		       : UINT32_MAX;
+	return there && tree_begins(c, sd->part_key, 1 + CHUNK_ID_BYTES) ? key_index((const uint8_t *)c->key)
+									 : UINT32_MAX;
 }
 
 bool
@@ -77,10 +75,8 @@ next_part(struct send *sd)
 	bool there, here;
 
 	key_part(sd->part_key, sd->id, sd->at);
-	tree_cursor_init(&c, source(sd), tree_root(source(sd)));
-	tree_cursor_init(&h, target(sd), tree_root(target(sd)));
-	there = tree_seek(&c, sd->part_key, CHUNK_KEY_BYTES, true);
-	here = tree_seek(&h, sd->part_key, CHUNK_KEY_BYTES, true);
+	there = tree_begin(&c, source(sd), sd->part_key, CHUNK_KEY_BYTES, true);
+	here = tree_begin(&h, target(sd), sd->part_key, CHUNK_KEY_BYTES, true);
 	for (int i = 0; i < SEND_SLICE; i++) {
 		uint32_t from = part_at(sd, &c, there), to = part_at(sd, &h, here);
 		bool is_repair = sd->s->is_repair;

@@ -81,8 +81,7 @@ begin(struct along *a, const struct tree *t, const struct store_walk *w, uint8_t
 	/* The position after all uploads of a name has no zero. */
 	if (w->at_len && key_is_upload(type))
 		from[len++] = 1;
-	tree_cursor_init(&a->c, t, tree_root(t));
-	look(a, tree_seek(&a->c, from, len, w->at_len && key_is_object(type)));
+	look(a, tree_begin(&a->c, t, from, len, w->at_len && key_is_object(type)));
 }
 
 static void
@@ -130,12 +129,9 @@ parts_differ(const struct tree *t, const struct tree *other, const uint8_t *id)
 	uint8_t key[CHUNK_KEY_BYTES];
 
 	key_part(key, id, 0);
-	tree_cursor_init(&c, t, tree_root(t));
-	tree_cursor_init(&there.c, other, tree_root(other));
-	there.there = tree_seek(&there.c, key, sizeof key, false);
-	for (bool here = tree_seek(&c, key, sizeof key, false);
-	     here && c.key_len == sizeof key && memcmp(c.key, key, 1 + CHUNK_ID_BYTES) == 0;
-	     here = tree_next(&c)) {
+	there.there = tree_begin(&there.c, other, key, sizeof key, false);
+	for (bool here = tree_begin(&c, t, key, sizeof key, false);
+	     here && tree_begins(&c, key, 1 + CHUNK_ID_BYTES); here = tree_next(&c)) {
 		if (!send_is_same(c.rec, follow(&there, &c)))
 			return true;
 	}
@@ -150,7 +146,7 @@ uploads_differ(const struct tree *t, const struct tree *other, const struct alon
 	struct tree_cursor c = up->c;
 
 	for (bool here = true;
-	     here && c.key_len == name_len + CHUNK_ID_BYTES && memcmp(c.key, up->c.key, name_len) == 0;
+	     here && c.key_len == name_len + CHUNK_ID_BYTES && tree_begins(&c, up->c.key, name_len);
 	     here = tree_next(&c)) {
 		const uint8_t *key = (const uint8_t *)c.key;
 

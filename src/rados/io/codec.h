@@ -54,7 +54,7 @@ struct label gateway_key(char kind, uint32_t instance);
 
 /* Kinds of keys: the first byte. model/record.def describes the keys. */
 enum key_kind {
-#define RADOS_KEY(name, type, parts) KEY_##name = type,
+#define RADOS_KEY(name, type, kind, parts) KEY_##name = type,
 #include "model/record.def"
 };
 

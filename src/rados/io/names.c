@@ -64,15 +64,11 @@ garbage_names(const char *val, size_t len, name_fn name, void *cookie)
 int
 row_names(const char *key, const char *val, size_t val_len, name_fn name, void *cookie)
 {
-	switch (key[0]) {
-	case KEY_OBJECT:
-	case KEY_PART:
-		return record_names(val, val_len, name, cookie);
-	case KEY_GARBAGE:
-		return garbage_names(val, val_len, name, cookie);
-	default:
-		return 0;
-	}
+	const enum model_kind kind = rados_key_traits(key[0]).kind;
+
+	return kind == MODEL_OBJECT || kind == MODEL_PART ? record_names(val, val_len, name, cookie)
+	       : key[0] == KEY_GARBAGE                    ? garbage_names(val, val_len, name, cookie)
+							  : 0;
 }
 
 int

@@ -83,15 +83,12 @@ count_entry(void *cookie, const char *key, size_t key_len, const char *val, size
 {
 	struct checking *c = cookie;
 	struct record r = { 0 };
+	const enum model_kind kind = rados_key_traits(key[0]).kind;
 	struct quota_change more;
 
-	if (key[0] != KEY_UPLOAD &&
-	    ((key[0] != KEY_OBJECT && key[0] != KEY_PART) || record_decode(val, val_len, &r) < 0))
+	if (kind == MODEL_NONE || (kind != MODEL_UPLOAD && record_decode(val, val_len, &r) < 0))
 		return 0;
-	more = model_usage(key[0] == KEY_OBJECT ? MODEL_OBJECT
-			   : key[0] == KEY_PART ? MODEL_PART
-						: MODEL_UPLOAD,
-			   &r.size_bytes, NULL);
+	more = model_usage(kind, &r.size_bytes, NULL);
 	quota_add(&c->there, &more);
 	return 0;
 }
@@ -130,12 +127,12 @@ record_text(struct checking *c, const char *key, size_t key_len, char *text, siz
 	struct upload_search s = { .id = key + 1 };
 	uint32_t number = key_part_number(key, key_len);
 
-	if (number)
+	if (number) {
 		each_row(c->st, c->shard, "u", on_upload, &s);
-	else if (key[0] == KEY_UPLOAD && key_len > ID_DIGITS)
+	} else if (key[0] == KEY_UPLOAD && key_len > ID_DIGITS) {
 		s.id = key + key_len - ID_DIGITS;
-	if (key[0] == KEY_UPLOAD && key_len > ID_DIGITS)
 		on_upload(&s, key, key_len, NULL, 0);
+	}
 	if (number)
 		snprintf(text, cap, "part %u of an upload%s%s%s, id %.*s", number, s.is_found ? " of '" : "",
 			 s.key, s.is_found ? "'" : "", ID_DIGITS, s.id);
@@ -166,8 +163,8 @@ tell_damaged(struct checking *c, const char *key, size_t key_len)
 	fsck_count_damage(c, c->repair);
 	if (!c->sums || key[0] == KEY_GARBAGE)
 		return;
-	c->sums->all[DAMAGE_DROPPED].objects += key[0] == KEY_OBJECT;
-	c->sums->all[DAMAGE_DROPPED].parts += key[0] != KEY_OBJECT;
+	c->sums->all[DAMAGE_DROPPED].objects += rados_key_traits(key[0]).kind == MODEL_OBJECT;
+	c->sums->all[DAMAGE_DROPPED].parts += rados_key_traits(key[0]).kind != MODEL_OBJECT;
 	c->sums->gone[DAMAGE_DROPPED] = c->sums->all[DAMAGE_DROPPED];
 }
 

@@ -23,7 +23,7 @@ test_disk_keys(void **state)
 		uint8_t type;
 		int kind;
 	} rows[] = {
-#define DISK_KEY(name, type, kind, parts) { type, RECORD_##kind },
+#define DISK_KEY(name, type, kind, copies, parts) { type, MODEL_##kind },
 #include "model/record.def"
 	};
 	uint8_t key[DISK_KEY_MAX + 1], again[DISK_KEY_MAX];
@@ -39,10 +39,36 @@ test_disk_keys(void **state)
 		assert_int_equal(disk_key_read(key, 0, &got), -EBADMSG);
 		assert_int_equal(disk_key_read(key, 1, &got), -EBADMSG);
 		key[n] = 0;
-		assert_true(rows[i].kind == RECORD_BUCKET || disk_key_read(key, (size_t)n + 1, &got) < 0);
+		assert_true(rows[i].kind == MODEL_BUCKET || disk_key_read(key, (size_t)n + 1, &got) < 0);
 		key[0] ^= 0x80;
 		assert_int_equal(disk_key_read(key, (size_t)n, &got), -EBADMSG);
 	}
+}
+
+/* Every type is found by its kind, in ascending order, and only types of objects and uploads stand for a number of copies. */
+static void
+test_traits(void **state)
+{
+	int types = 0, named = 0;
+
+	for (int kind = MODEL_BUCKET; kind <= MODEL_CHUNK; kind++) {
+		for (uint8_t type = 0, last = 0; (type = disk_key_next((enum model_kind)kind, type));
+		     last = type) {
+			const struct key_traits t = disk_key_traits(type);
+			bool is_named = kind == MODEL_OBJECT || kind == MODEL_UPLOAD;
+
+			assert_true(type > last && t.kind == kind && (t.copies != 0) == is_named);
+			types++;
+			named += (int)t.copies;
+		}
+	}
+	assert_int_equal(types, 8);
+	assert_int_equal(named, 2 * (1 + 2));
+	assert_int_equal(disk_key_traits('s').kind, MODEL_NONE);
+	assert_int_equal(disk_key_traits('s').copies, 0);
+	assert_int_equal(rados_key_traits('p').kind, MODEL_PART);
+	assert_int_equal(rados_key_traits('g').kind, MODEL_NONE);
+	assert_int_equal(rados_key_traits('x').kind, MODEL_NONE);
 }
 
 static void
@@ -73,7 +99,7 @@ static void
 test_rados_keys(void **state)
 {
 	static const char types[] = {
-#define RADOS_KEY(name, type, parts) type,
+#define RADOS_KEY(name, type, kind, parts) type,
 #include "model/record.def"
 	};
 	char text[RADOS_KEY_MAX], again[RADOS_KEY_MAX], room[STORE_KEY_MAX];
@@ -102,6 +128,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_disk_keys),
+		cmocka_unit_test(test_traits),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_rados_keys),
 	};
