@@ -9,11 +9,9 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
@@ -81,38 +79,17 @@ load_tree(struct loader *ld, const struct node *root)
 
 /* ---- files ---- */
 
-/* Opens a regular file for reading. A pipe would block this process, and a reload could not read it again. Returns NULL
- * with errno; EINVAL: it is no regular file. */
-static FILE *
-open_file(const char *name)
-{
-	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), e;
-	struct stat st;
-	FILE *f;
-
-	if (fd < 0)
-		return NULL;
-	e = fstat(fd, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? EISDIR : S_ISREG(st.st_mode) ? 0 : EINVAL;
-	f = e ? NULL : fdopen(fd, "r");
-	if (f)
-		return f;
-	e = e ? e : errno;
-	close(fd);
-	errno = e;
-	return NULL;
-}
-
 static int
 read_file(const char *name, char **ret_text, size_t *ret_len)
 {
-	FILE *f = open_file(name);
+	FILE *f = fopen(name, "re");
 	size_t len = 0, cap = FILE_BYTES_FIRST;
 	char *text = NULL, *more;
 	int r = 0;
 
 	if (!f)
 		return -errno;
-	/* The file may grow meanwhile. */
+	/* It may be a pipe, of which nobody knows the length. */
 	do {
 		cap *= 2;
 		more = realloc(text, cap);
@@ -153,8 +130,7 @@ load_file(struct loader *ld, const char *name, bool required)
 	ld->source = name;
 	ld->is_file = true;
 	if (r < 0) {
-		load_fail(ld, &(struct node){ 0 }, NULL, "cannot read it: %s",
-			  r == -EINVAL ? "not a regular file" : strerror(-r));
+		load_fail(ld, &(struct node){ 0 }, NULL, "cannot read it: %s", strerror(-r));
 	} else {
 		root = yaml_read(ld, text, len, &ok);
 		if (root)
