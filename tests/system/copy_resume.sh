@@ -104,6 +104,13 @@ printf xxxx | dd of="$(echo down/.gantry-*.part)" bs=1 seek=77 conv=notrunc stat
 printf '3 00000' >>"$(echo down/.gantry-*.state)"
 gantry -q cp "$B/up" down/big || fail "cp"
 assert_same down/big big
+# A run that was killed after its part had its name has left the state alone.
+rm down/big
+kill_when '[ "$(pieces down)" -ge 2 ]' -j 1 cp "$B/up" down/big
+rm down/.gantry-*.part
+gantry -q cp "$B/up" down/big || fail "cp beside the state of a run that had ended"
+assert_same down/big big
+nothing_left
 # An object that changed in between comes anew.
 rm down/big
 kill_when '[ "$(pieces down)" -ge 2 ]' -j 1 cp "$B/up" down/big

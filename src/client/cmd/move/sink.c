@@ -336,6 +336,8 @@ begin_named(struct sink *s)
 	if (e < 0)
 		return refuse(s, e, BUSY);
 	s->is_named = true;
+	/* A run that was killed after its part had gone has left a state alone. */
+	unlinkat(s->dir, s->state, 0);
 	return 0;
 }
 
