@@ -24,12 +24,23 @@ rc_of() { "$@" >say 2>&1; echo $?; }
 bytes pattern:5 70000007 >big
 # A shell has its background ignore SIGINT.
 G=(env --default-signal=INT "$ROOT/scripts/with-softnic" -d 1 "$BUILD/gantry")
+# first_three read | write FROM TO: stores in skip_of the number of transfers in which the first three parts of 16 MiB move, of a copy of `big` in
+# this direction. The size of a transfer depends on the store and on the direction; a rule that hits none counts them.
+first_three() {
+	local seen
+	softnicctl rule add "op=$1" skip=1000000 delay=3s >/dev/null || fail softnicctl
+	gantry -q --require-rdma -j 1 cp "${@:2}" || fail cp
+	seen=$(softnicctl rule list | sed -n 's/.* seen=\([0-9]*\) .*/\1/p')
+	softnicctl rule clear >/dev/null
+	skip_of[$1]=$((seen * 48 / 67))
+}
+declare -A skip_of
 # Lets gantry with these words run until a command succeeds, and stops it there: hold_when CONDITION WORDS...  The first three parts of 16 MiB
-# move at once, in 48 transfers of 1 MiB; each later transfer takes three seconds, so the copy does not end before the condition is seen.
+# move at once; each later transfer takes three seconds, so the copy does not end before the condition is seen.
 hold_when() {
 	local when=$1 op
 	shift
-	for op in read write; do softnicctl rule add op=$op skip=48 delay=3s >/dev/null || fail softnicctl; done
+	for op in read write; do softnicctl rule add op=$op skip="${skip_of[$op]}" delay=3s >/dev/null || fail softnicctl; done
 	"${G[@]}" -q "$@" >say 2>&1 &
 	PID=$!
 	wait_for 60 eval "$when"
@@ -74,6 +85,11 @@ nothing_left() {
 	assert_eq "$(find state -type f 2>/dev/null | wc -l)" 0 "unfinished uploads"
 	assert_eq "$(curl_s3 '/bkt?uploads' | grep -c '<Upload>')" 0 "unfinished uploads of the server"
 }
+
+first_three read big "$B/first"
+first_three write "$B/first" first
+gantry rm "$B/first" >/dev/null && rm first || fail rm
+echo "transfers of three parts: ${skip_of[read]} up, ${skip_of[write]} down"
 
 # ---- up: some of it is stored ----
 interrupt_when '[ "$(parts_stored up)" -ge 2 ]' -j 1 cp big "$B/up"
