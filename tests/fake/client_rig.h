@@ -7,6 +7,7 @@
 #define GANTRY_TESTS_CLIENT_RIG_H
 
 #include "client/client_int.h"
+#include "tests/fake/wait.h"
 
 #include <stdarg.h>
 #include <stddef.h>

@@ -6,6 +6,8 @@
 #ifndef GANTRY_TESTS_OTHERS_H
 #define GANTRY_TESTS_OTHERS_H
 
+#include "tests/fake/wait.h"
+
 #include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -44,7 +46,7 @@ others_sleep(void)
 static inline void
 wait_others(void)
 {
-	while (!others_sleep())
+	wait_until(others_sleep())
 		usleep(1000);
 }
 

@@ -4,6 +4,7 @@
 #include "tests/fake/store_contract_int.h"
 
 #include "base/crc64.h"
+#include "tests/fake/wait.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -84,7 +85,7 @@ sc_wait_for(struct store_op *op, int r)
 		return r;
 	if (r > 0)
 		return op->result;
-	while (!take_over(op))
+	wait_until(take_over(op))
 		sc->turn(sc);
 	return op->result;
 }

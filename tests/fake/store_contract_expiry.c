@@ -99,7 +99,7 @@ assert_list(const char *delimiter, bool shows_gone, uint32_t max, const char *na
 /* ---- tests ---- */
 
 static void
-wait_until(uint64_t ns)
+wait_past(uint64_t ns)
 {
 	while (age_clock_ns() <= ns)
 		nanosleep(&(struct timespec){ .tv_nsec = 10 * 1000 * 1000 }, NULL);
@@ -132,11 +132,11 @@ sc_test_expiry(void **state)
 		assert_int_equal(put_expiring("x1", sizes[i], soon_ns, NULL), 0);
 		memset(&open, 0, sizeof open);
 		if (sc_open_obj("x1", &open) == 0) {
-			wait_until(soon_ns);
+			wait_past(soon_ns);
 			sc_read_all(&open, 0, sizes[i]); /* a reader that has begun */
 			store_close(sc->port, &open);
 		}
-		wait_until(soon_ns);
+		wait_past(soon_ns);
 		assert_int_equal(sc_open_obj("x1", &obj), -ENOENT);
 		assert_int_equal(sc_set_attrs("x1", 0, "other", 5), -ENOENT);
 		assert_int_equal(put_expiring("x1", 10, 0, &any), -ENOENT);

@@ -8,6 +8,7 @@
 #include "rados/rados.h"
 #include "rados/use/use_int.h"
 #include "tests/fake/store_loop.h"
+#include "tests/fake/wait.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -113,20 +114,22 @@ let_go(void)
 	}
 }
 
+static bool
+late_is(int nr)
+{
+	bool is;
+
+	pthread_mutex_lock(&late_lock);
+	is = late_nr >= nr;
+	pthread_mutex_unlock(&late_lock);
+	return is;
+}
+
 static void
 wait_for_late(int nr)
 {
-	for (int i = 0;; i++) {
-		int n;
-
-		pthread_mutex_lock(&late_lock);
-		n = late_nr;
-		pthread_mutex_unlock(&late_lock);
-		if (n >= nr)
-			return;
-		assert_in_range(i, 0, 10000);
+	wait_until(late_is(nr))
 		usleep(1000);
-	}
 }
 
 /* ---- spare buffers ---- */

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "tests/fake/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -178,10 +179,8 @@ test_held(void **state)
 	for (int i = 0; i < 100; i++)
 		put(AUDIT_CHANGE, key);
 	/* Five attempts and more. */
-	do {
+	wait_until((audit_get_info(&info), info.waits_ns >= 600 * NS_PER_MS))
 		usleep(10000);
-		audit_get_info(&info);
-	} while (info.waits_ns < 600 * NS_PER_MS);
 	assert_int_equal(info.error, -EBUSY);
 	assert_int_equal(access(name[1], F_OK), -1);
 	assert_content(name[2], "one");

@@ -3,6 +3,7 @@
  * senders at once. */
 #include "base/check.h"
 #include "base/mailbox.h"
+#include "tests/fake/wait.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -141,7 +142,7 @@ par_sender(void *arg)
 	for (uint64_t i = 0; i < EACH; i++) {
 		struct post *p = &posts[me][i % NODES];
 
-		while (!atomic_load_explicit(&p->free, memory_order_acquire))
+		wait_until(atomic_load_explicit(&p->free, memory_order_acquire))
 			sched_yield();
 		atomic_store_explicit(&p->free, false, memory_order_relaxed);
 		p->sender = me;

@@ -11,6 +11,8 @@
 
 #include <dirent.h>
 
+#define IDLE_NS (5 * NS_PER_S) /* rdma.rc.idle */
+
 static struct peer peer;
 
 static void
@@ -75,7 +77,7 @@ begin_join(struct conn *c, int nr, int reads, int mtu, const struct sockaddr_sto
 {
 	assert_int_equal(peer_ask(&peer, 'n', nr), 0);
 	assert_int_equal(ask_at(c, nr, reads, mtu, "127.0.0.1", our), 0);
-	WAIT(atomic_load(&c->came), 60000);
+	turn_until(atomic_load(&c->came));
 }
 
 /* Connects the peer's end. */
@@ -136,9 +138,10 @@ expect_declined(const struct token *tok, enum chan_reason why)
 static void
 expect_gone(const struct conn *c, int open)
 {
-	WAIT(counts()->open == open, 60000);
+	wait_usual(2 * IDLE_NS, counts()->open == open)
+		turn();
 	expect_declined(&c->tok, CHAN_NOT_CONNECTED);
-	WAIT(stats()->conns.recovering == 0 && stats()->conns.leased == 0, 60000);
+	turn_until(stats()->conns.recovering == 0 && stats()->conns.leased == 0);
 	assert_int_equal(stats()->conns.free, stats()->conns.all);
 }
 
@@ -244,7 +247,7 @@ reads_outstanding(void **state)
 		for (int k = 0; k < OPS; k++)
 			chan_pull(f.ch, &f.l[0].ls, &f.l[0].op[k], b, (uint32_t)k * 10000, 10000,
 				  (uint64_t)k * 10000);
-		WAIT(f.l[0].op_done == OPS, 60000);
+		turn_until(f.l[0].op_done == OPS);
 		assert_false(f.l[0].ls.failed);
 		assert_memory_equal(b->mem, peer.mem, OPS * 10000);
 		put(0);
@@ -302,7 +305,7 @@ expect_bad(const struct conn *c, bool write, enum rdma_status status)
 	for (int i = 0; i < 3; i++)
 		(write ? chan_push : chan_pull)(f.ch, &f.l[0].ls, &f.l[0].op[i], b, (uint32_t)i * 1000, 1000,
 						0);
-	WAIT(f.l[0].op_done == 3, 60000);
+	turn_until(f.l[0].op_done == 3);
 	assert_true(f.l[0].ls.failed);
 	assert_int_equal(f.l[0].ls.status, status);
 	assert_int_equal(f.l[0].op[2].result, -ECANCELED);
@@ -356,7 +359,7 @@ half_connected(void **state)
 
 	assert_int_equal(peer_ask(&peer, 'n', 2), 0);
 	assert_int_equal(ask(&c, 2, 1, 0, "127.0.0.1"), 0);
-	WAIT(atomic_load(&c.came), 60000);
+	turn_until(atomic_load(&c.came));
 	assert_int_equal(c.w.result, 0);
 	c.tok = (struct token){
 		.kind = TOKEN_RC_SHIM, .addr = peer.tok.addr, .size = WINDOW, .rkey = peer.tok.rkey
@@ -382,7 +385,7 @@ cancelled_in_flight(void **state)
 		if (i % 2)
 			turn();
 		chan_lease_fail(f.ch, &f.l[0].ls);
-		WAIT(f.l[0].op_done == 8, 60000);
+		turn_until(f.l[0].op_done == 8);
 		memset(peer.mem, 0xee, WINDOW);
 		put(0);
 		expect_gone(&c, 0);
@@ -434,7 +437,7 @@ limits_hold(void **state)
 	assert_int_equal(n, 6);
 	assert_int_equal(counts()->refused - refused, 4);
 	for (int i = 0; i < 6; i++)
-		WAIT(atomic_load(&c[i].came) && c[i].w.result == 0, 60000);
+		turn_until(atomic_load(&c[i].came) && c[i].w.result == 0);
 	/* Others are not affected; connections: 10. Of a full table they get a share as large as that of who has most: 4, 3, 3. */
 	for (int i = 1; i < 6; i++) {
 		must_get(5, tok_of(&c[i]));
@@ -444,15 +447,15 @@ limits_hold(void **state)
 	for (int i = 10; i < 20; i++)
 		other += ask(&c[i], 4, 1, 0, i % 2 ? "127.0.0.3" : "127.0.0.2") == 0;
 	assert_int_equal(other, 6);
-	WAIT(counts()->room == 2, 60000);
-	WAIT(counts()->open == 10 && counts()->waiting == 0, 60000);
+	turn_until(counts()->room == 2);
+	turn_until(counts()->open == 10 && counts()->waiting == 0);
 	/* Those that were unused for longest had to go, and not one that is used. */
 	for (int i = 1; i < 4; i++)
 		assert_int_equal(rdma_rc_find(f.rd, (struct sockaddr *)&c[i].w.ask.peer, tok_of(&c[i])),
 				 i == 3);
 	put(5);
-	/* rdma.rc.idle: 5 s. */
-	WAIT(counts()->open == 0, 60000);
+	wait_usual(2 * IDLE_NS, counts()->open == 0)
+		turn();
 	for (int i = 0; i < 6; i++) {
 		memcpy(c[i].tok.id, c[i].w.answer.id, 16);
 		c[i].tok.kind = TOKEN_RC_SHIM;
@@ -471,10 +474,10 @@ connects(const char *from, const uint64_t *now)
 
 	clock_fake((uint64_t *)now);
 	for (; n < 200 && ask(&c, 4, 1, 0, from) == 0; n++) {
-		WAIT(atomic_load(&c.came), 60000);
+		turn_until(atomic_load(&c.came));
 		assert_int_equal(c.w.result, 0);
 		rdma_rc_disconnect(f.rd, c.w.answer.id, (struct sockaddr *)&c.w.ask.peer);
-		WAIT(counts()->closed == counts()->made, 60000);
+		turn_until(counts()->closed == counts()->made);
 	}
 	return n;
 }
@@ -546,7 +549,7 @@ completions_wake(void **state)
 			chan_event(f.ch, fds[0]);
 			assert_int_equal(poll(&p, 1, 0), 0);
 		}
-		WAIT(f.l[0].op_done == 1, 60000);
+		turn_until(f.l[0].op_done == 1);
 		assert_int_equal(f.l[0].op[0].result, 0);
 		put(0);
 		assert_int_equal(watched(fds[0]), 0);
@@ -557,7 +560,7 @@ completions_wake(void **state)
 	chan_arm(f.ch);
 	assert_int_equal(watched(fds[0]), 1);
 	chan_lease_fail(f.ch, &f.l[0].ls);
-	WAIT(f.l[0].op_done == 1, 60000);
+	turn_until(f.l[0].op_done == 1);
 	put(0);
 	ctl("rule clear");
 	expect_gone(&c, 0);
@@ -588,7 +591,7 @@ nothing_is_left(void **state)
 	join(&c, 5, 1, 0);
 	works(&c);
 	leave(&c);
-	WAIT(counts()->closed == counts()->made, 60000);
+	turn_until(counts()->closed == counts()->made);
 	before = open_files();
 	for (int i = 0; i < 40; i++) {
 		join(&c, 5, 1, 0);
@@ -599,10 +602,10 @@ nothing_is_left(void **state)
 			expect_bad(&c, i % 8 == 2, WCS_REM_ACCESS);
 		}
 		leave(&c);
-		WAIT(counts()->open == 0, 60000);
+		turn_until(counts()->open == 0);
 		usleep(20000); /* the rate */
 	}
-	WAIT(counts()->closed == counts()->made, 60000);
+	turn_until(counts()->closed == counts()->made);
 	assert_int_equal(open_files(), before);
 }
 
@@ -637,10 +640,10 @@ destroy_while_made(struct conn *c)
 	atomic_store(&held, false);
 	atomic_store(&hold_before, IBV_QPS_RTR);
 	assert_int_equal(ask(c, 0, 1, 0, "127.0.0.1"), 0);
-	WAIT(atomic_load(&held), 60000);
+	turn_until(atomic_load(&held));
 	assert_int_equal(peer_ask(&peer, 'x', 0), 0);
 	atomic_store(&hold_before, 0);
-	WAIT(atomic_load(&c->came), 60000);
+	turn_until(atomic_load(&c->came));
 	assert_int_equal(c->w.result, 0);
 	c->tok = (struct token){
 		.kind = TOKEN_RC_SHIM, .addr = peer.tok.addr, .size = WINDOW, .rkey = peer.tok.rkey
@@ -666,7 +669,7 @@ destroy_while_leased(struct conn *c, enum step step)
 	if (step == LEASED)
 		chan_push(f.ch, &f.l[0].ls, &f.l[0].op[0], b, 0, 1000, 0);
 	if (step != LEASED_UNUSED) {
-		WAIT(f.l[0].op_done == 1, 60000);
+		turn_until(f.l[0].op_done == 1);
 		assert_true(f.l[0].ls.failed);
 		assert_true(f.l[0].op[0].result < 0);
 	}
@@ -691,7 +694,7 @@ destroy_while_closed(struct conn *c, enum step step)
 		ctl(cmd);
 	leave(c);
 	if (step == CLOSED)
-		WAIT(counts()->closed == counts()->made - 1, 60000);
+		turn_until(counts()->closed == counts()->made - 1);
 	assert_int_equal(peer_ask(&peer, 'x', 0), 0);
 	ctl("rule clear");
 }
@@ -717,7 +720,7 @@ destroy_in(enum step step)
 	}
 	expect_gone(&c, 1);
 	/* All but the one of another client. */
-	WAIT(counts()->closed == counts()->made - 1, 60000);
+	turn_until(counts()->closed == counts()->made - 1);
 	assert_int_equal(counts()->waiting, 0);
 	assert_int_equal(counts()->leased, 0);
 }
@@ -758,7 +761,7 @@ wait_up(unsigned context)
 {
 	struct rdma_rail *rail = rdma_rail(f.rd, 0);
 
-	WAIT(rdma_rail_context(rail) > context && rdma_rail_state(rail) == RAIL_UP, 60000);
+	turn_until(rdma_rail_context(rail) > context && rdma_rail_state(rail) == RAIL_UP);
 }
 
 /* READY ones go at once, LEASED ones when their work is over, those that are draining do not hold anything up; what is
@@ -792,7 +795,7 @@ device_reset(void **state)
 		chan_lease_fail(f.ch, &f.l[3].ls);
 		snprintf(cmd, sizeof cmd, "device mlx5_0 reset pid=%d %s", getpid(), how[h]);
 		ctl(cmd);
-		WAIT(f.l[2].op_done == 8 && f.l[3].op_done == 8, 60000);
+		turn_until(f.l[2].op_done == 8 && f.l[3].op_done == 8);
 		/* The promise: both are over, so nothing of ours comes any more. */
 		memset(peer.mem, 0xee, WINDOW);
 		put(1);
@@ -802,10 +805,10 @@ device_reset(void **state)
 		ctl("rule clear");
 		for (size_t k = 0; k < WINDOW; k++)
 			assert_int_equal(peer.mem[k], 0xee);
-		WAIT(counts()->open == 0, 60000);
+		turn_until(counts()->open == 0);
 		for (int i = 0; i < 5; i++)
 			expect_declined(&c[i].tok, CHAN_NOT_CONNECTED);
-		WAIT(stats()->conns.free == stats()->conns.all, 60000);
+		turn_until(stats()->conns.free == stats()->conns.all);
 		peer_stop(&peer);
 		assert_int_equal(peer_start(&peer, WINDOW, 0), 0);
 		join(&c[5], 5, 1, 0);
@@ -842,19 +845,19 @@ operations_end_with_the_context(void **state)
 		atomic_store(&hold_close, true);
 		snprintf(cmd, sizeof cmd, "device mlx5_0 reset pid=%d %s", getpid(), how[h]);
 		ctl(cmd);
-		WAIT(atomic_load(&held), 60000);
+		turn_until(atomic_load(&held));
 		/* The thread that closes the device has told us before what became of the queue pair. */
 		for (int i = 0; i < 10; i++)
 			turn();
 		done = f.l[2].op_done;
 		atomic_store(&hold_close, false);
 		assert_int_equal(done, 0);
-		WAIT(f.l[2].op_done == 8, 60000);
+		turn_until(f.l[2].op_done == 8);
 		assert_true(f.l[2].ls.failed);
 		put(2);
 		ctl("rule clear");
 		wait_up(context);
-		WAIT(counts()->open == 0 && stats()->conns.free == stats()->conns.all, 60000);
+		turn_until(counts()->open == 0 && stats()->conns.free == stats()->conns.all);
 		peer_stop(&peer);
 		assert_int_equal(peer_start(&peer, WINDOW, 0), 0);
 	}
@@ -879,26 +882,26 @@ lost_while_made(_Atomic int *hold_at, enum ibv_qp_state to, const char *how)
 	atomic_store(&held, false);
 	atomic_store(hold_at, to);
 	assert_int_equal(ask(&c, 0, 1, 0, "127.0.0.1"), 0);
-	WAIT(atomic_load(&held), 60000);
+	turn_until(atomic_load(&held));
 	snprintf(cmd, sizeof cmd, "device mlx5_0 %s", how);
 	ctl(cmd);
 	if (comes_back) {
-		WAIT(rdma_rail_state(rail) == RAIL_LOST, 60000);
+		turn_until(rdma_rail_state(rail) == RAIL_LOST);
 		ctl("device mlx5_0 back");
 	} else {
-		WAIT(rdma_rail_context(rail) != context, 60000);
+		turn_until(rdma_rail_context(rail) != context);
 	}
 	early = atomic_load(&c.came);
 	waiting = counts()->waiting;
 	atomic_store(hold_at, 0);
 	assert_false(early);
 	assert_int_equal(waiting, 1);
-	WAIT(atomic_load(&c.came), 60000);
+	turn_until(atomic_load(&c.came));
 	if (hold_at == &hold_after)
 		assert_int_equal(c.w.result, 0);
 	else if (!comes_back)
 		assert_true(c.w.result < 0);
-	WAIT(counts()->open == 0 && counts()->closed == counts()->made, 60000);
+	turn_until(counts()->open == 0 && counts()->closed == counts()->made);
 	assert_int_equal(counts()->waiting, 0);
 	/* It did not serve until it was idle. */
 	assert_int_equal(counts()->failed - failed + counts()->lost - lost, 1);
@@ -907,8 +910,8 @@ lost_while_made(_Atomic int *hold_at, enum ibv_qp_state to, const char *how)
 		memcpy(c.tok.id, c.w.answer.id, 16);
 		expect_declined(&c.tok, CHAN_NOT_CONNECTED);
 	}
-	WAIT(rdma_rail_state(rail) == RAIL_UP, 60000);
-	WAIT(stats()->conns.recovering == 0 && stats()->conns.free == stats()->conns.all, 60000);
+	turn_until(rdma_rail_state(rail) == RAIL_UP);
+	turn_until(stats()->conns.recovering == 0 && stats()->conns.free == stats()->conns.all);
 	peer_stop(&peer);
 	assert_int_equal(peer_start(&peer, WINDOW, 0), 0);
 	join(&c, 1, 1, 0);
@@ -931,7 +934,7 @@ device_lost_while_connecting(void **state)
 		for (enum ibv_qp_state to = IBV_QPS_INIT; to <= IBV_QPS_RTS; to++)
 			lost_while_made(&hold_before, to, how[i]);
 		lost_while_made(&hold_after, IBV_QPS_RTS, how[i]);
-		WAIT(counts()->closed == counts()->made, 60000);
+		turn_until(counts()->closed == counts()->made);
 		if (i == 1) {
 			files = open_files();
 			qps = queue_pairs();
@@ -952,15 +955,16 @@ port_down_and_up(void **state)
 		skip();
 	join(&c, 6, 1, 0);
 	ctl("port mlx5_0 down");
-	WAIT(rdma_rail_state(rail) == RAIL_DOWN, 60000);
+	turn_until(rdma_rail_state(rail) == RAIL_DOWN);
 	expect_declined(&c.tok, CHAN_NO_RAIL);
 	ctl("port mlx5_0 up");
-	WAIT(rdma_rail_state(rail) == RAIL_UP, 60000);
+	turn_until(rdma_rail_state(rail) == RAIL_UP);
 	join(&c, 6, 1, 0);
 	works(&c);
 	leave(&c);
-	WAIT(counts()->open <= 1, 60000);
-	WAIT(counts()->open == 0, 60000);
+	turn_until(counts()->open <= 1);
+	wait_usual(2 * IDLE_NS, counts()->open == 0)
+		turn();
 }
 
 /* Connects queue pair nr to the address `own` of ours. */
@@ -983,7 +987,7 @@ join_at(struct conn *c, int nr, const char *own)
 		closed = counts()->closed;
 		if (c->w.result == 0) {
 			leave(c);
-			WAIT(counts()->closed > closed, 60000);
+			turn_until(counts()->closed > closed);
 		}
 		usleep(100000);
 	}
@@ -1028,7 +1032,7 @@ own_address_goes(void **state)
 	works(&e);
 	ctl("gid mlx5_0 del 127.0.0.77");
 	expect_gone(&c, 2);
-	WAIT(counts()->lost == lost + 1, 60000);
+	turn_until(counts()->lost == lost + 1);
 	works(&d);
 	must_get(5, &e.tok);
 	ctl("gid mlx5_0 del 127.0.0.78");
@@ -1036,7 +1040,7 @@ own_address_goes(void **state)
 	join_at(&c, 3, "127.0.0.79");
 	put(5);
 	expect_gone(&e, 2);
-	WAIT(counts()->lost == lost + 2, 60000);
+	turn_until(counts()->lost == lost + 2);
 	works(&d);
 	works(&c);
 	/* The first address, at which DC initiators are connected, is none of theirs. */
@@ -1052,7 +1056,7 @@ own_address_goes(void **state)
 	leave(&c);
 	leave(&d);
 	leave(&e);
-	WAIT(counts()->open == 0, 60000);
+	turn_until(counts()->open == 0);
 }
 
 static int
@@ -1095,7 +1099,7 @@ main(int argc, char **argv)
 	peer_main(argc, argv);
 	log_init(LOG_PLAIN, getenv("VERBOSE") ? LOG_DEBUG : LOG_ERROR);
 	f.conf.rc = (struct conf_rc){
-		.shim = true, .connections = 10, .per_peer = 6, .connect_rate = 50, .idle_ns = 5 * NS_PER_S
+		.shim = true, .connections = 10, .per_peer = 6, .connect_rate = 50, .idle_ns = IDLE_NS
 	};
 	r = open_all();
 	if (r)

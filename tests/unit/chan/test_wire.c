@@ -67,11 +67,9 @@ bytes_are_right(void **state)
 static enum rdma_status
 completion(struct rdma_cq *cq, struct rdma_completion *ret_wc)
 {
-	uint64_t end = clock_ns() + 60 * NS_PER_S;
 	int n;
 
-	while ((n = rdma_cq_poll(cq, ret_wc, 1)) == 0 && clock_ns() < end)
-		turn();
+	turn_until((n = rdma_cq_poll(cq, ret_wc, 1)) != 0);
 	assert_int_equal(n, 1);
 	return ret_wc->status;
 }
@@ -113,8 +111,7 @@ pieces_of_memory(void **state)
 	assert_int_equal(rdma_route(f.rd, &f.peer.tok, &(struct rdma_asker){ .numa_node = -1 }, &route), 0);
 	assert_ptr_equal(route.ops, ops);
 	n = rdma_target_get(rail, &f.peer.tok, &route, &w, &to);
-	while (n == 0 && !atomic_load(&target_came))
-		turn();
+	turn_until(n != 0 || atomic_load(&target_came));
 	to = n > 0 ? to : w.target;
 	rdma_ep_limits(ops, rail, 4, &lim);
 	assert_int_equal(lim.max_sge, 10); /* as configured */
@@ -197,7 +194,7 @@ two_instances(void **state)
 	memcpy(f.map, first_map, sizeof first_map);
 	/* The lease of before has what it had. */
 	chan_push(f.ch, &f.l[1].ls, &f.l[1].op[0], b, 0, 1000, 5000);
-	WAIT(f.l[1].op_done, 60000);
+	turn_until(f.l[1].op_done);
 	assert_int_equal(f.l[1].op[0].result, 0);
 	assert_memory_equal(f.peer.mem + 5000, b->mem, 1000);
 	put(1);
@@ -245,7 +242,7 @@ expect_bad(const struct token *tok, bool write, enum rdma_status status)
 	for (int i = 0; i < 3; i++)
 		(write ? chan_push : chan_pull)(f.ch, &f.l[0].ls, &f.l[0].op[i], b, (uint32_t)i * 1000, 1000,
 						0);
-	WAIT(f.l[0].op_done == 3, 60000);
+	turn_until(f.l[0].op_done == 3);
 	assert_true(f.l[0].ls.failed);
 	assert_int_equal(f.l[0].ls.status, status);
 	assert_int_equal(f.l[0].op[0].result, -EIO);
@@ -371,7 +368,7 @@ cancel_in_flight(void **state)
 		for (int i = 0; i < round * 3; i++)
 			turn();
 		chan_lease_fail(f.ch, &f.l[0].ls);
-		WAIT(f.l[0].ls.outstanding == 0, 60000);
+		turn_until(f.l[0].ls.outstanding == 0);
 		memset(b->mem, 0x42, b->cap_bytes); /* ours again */
 		memcpy(seen, f.peer.mem, WINDOW);
 		put(0);
@@ -396,7 +393,7 @@ cancel_towards_the_dead(void **state)
 	for (int i = 0; i < 4; i++)
 		chan_push(f.ch, &f.l[0].ls, &f.l[0].op[i], b, 0, 1000, 0);
 	chan_lease_fail(f.ch, &f.l[0].ls);
-	WAIT(f.l[0].ls.outstanding == 0, 60000);
+	turn_until(f.l[0].ls.outstanding == 0);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(f.l[0].op[i].result, -ECANCELED);
 	put(0);
@@ -421,7 +418,7 @@ a_flush_that_never_comes(void **state)
 		chan_push(f.ch, &f.l[0].ls, &f.l[0].op[i], b, 0, 1000, 0);
 	start = clock_ns();
 	chan_lease_fail(f.ch, &f.l[0].ls);
-	WAIT(f.l[0].op_done, 60000);
+	turn_until(f.l[0].op_done);
 	assert_true(clock_ns() - start >= 100 * NS_PER_MS);
 	assert_int_equal(atomic_load(&destroyed), before + 1);
 	assert_int_equal(f.l[0].op_done, 4);
@@ -455,7 +452,7 @@ sixty_four_leases(void **state)
 		f.l[i].heard = r;
 	}
 	fill(b->mem, b->cap_bytes, 9);
-	while (done < LEASES) {
+	wait_until(done >= LEASES) {
 		turn();
 		for (int i = 0; i < LEASES; i++) {
 			struct lease *l = &f.l[i];
@@ -499,7 +496,7 @@ many_reads(void **state)
 		for (int i = 0; i < OPS; i++)
 			chan_pull(f.ch, &f.l[0].ls, &f.l[0].op[i], b, (uint32_t)i * 60001, 60001,
 				  (uint64_t)i * 60001);
-		WAIT(f.l[0].op_done == OPS, 60000);
+		turn_until(f.l[0].op_done == OPS);
 		assert_memory_equal(b->mem, f.peer.mem, OPS * 60001);
 		put(0);
 	}
@@ -536,11 +533,11 @@ address_handles_are_bounded(void **state)
 	assert_int_equal(get(20, &t), -EAGAIN);
 	/* They come in the order in which their handles were made. */
 	for (int i = 0; i < 16; i++) {
-		WAIT(f.order_nr > i, 60000);
+		turn_until(f.order_nr > i);
 		chan_lease_put(f.ch, &f.l[f.order[i]].ls);
 	}
 	assert_true(get(20, &t) >= 0);
-	WAIT(f.l[20].heard, 60000);
+	turn_until(f.l[20].heard);
 	chan_lease_put(f.ch, &f.l[20].ls);
 	next_works();
 }
@@ -587,7 +584,7 @@ port_down_and_up(void **state)
 
 	for (int i = 0; i < 4; i++)
 		chan_push(f.ch, &f.l[0].ls, &f.l[0].op[i], b, 0, 1000, 0);
-	WAIT(f.l[0].op_done == 4, 60000);
+	turn_until(f.l[0].op_done == 4);
 	assert_true(f.l[0].ls.failed);
 	put(0);
 	assert_int_equal(port("up"), 0);
@@ -615,10 +612,10 @@ device_fatal(void **state)
 	atomic_store(&events_are_fatal, true);
 	assert_int_equal(port("down"), 0);
 	chan_push(f.ch, &f.l[0].ls, &f.l[0].op[0], b, 0, 1000, 0);
-	WAIT(f.l[0].ls.failed && f.l[1].ls.failed, 60000);
+	turn_until(f.l[0].ls.failed && f.l[1].ls.failed);
 	rdma_rail_get_info(rail, &info);
 	assert_int_equal(info.state, RAIL_LOST);
-	WAIT(f.l[0].ls.outstanding == 0, 60000);
+	turn_until(f.l[0].ls.outstanding == 0);
 	assert_int_equal(get(2, &f.peer.tok), -EOPNOTSUPP);
 	assert_int_equal(f.l[2].ls.reason, CHAN_NO_RAIL);
 	put(0);
@@ -630,7 +627,7 @@ device_fatal(void **state)
 		turn();
 	} while (info.state != RAIL_UP);
 	bufpool_put(&f.bufs, b);
-	WAIT(stats()->eps.free == stats()->eps.all, 60000);
+	turn_until(stats()->eps.free == stats()->eps.all);
 	assert_int_equal(stats()->ep_recreated - recreated, 9);
 	next_works();
 }

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "chan/chan.h"
+#include "tests/fake/wait.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -177,12 +178,11 @@ turn(void)
 	}
 }
 
-#define WAIT(cond, ms)                                                                                       \
+/* Turns until cond. */
+#define turn_until(cond)                                                                                     \
 	do {                                                                                                 \
-		uint64_t end_ = clock_ns() + (ms)*NS_PER_MS;                                                 \
-		while (!(cond) && clock_ns() < end_)                                                         \
+		wait_until(cond)                                                                             \
 			turn();                                                                              \
-		assert_true(cond);                                                                           \
 	} while (0)
 
 static inline void
@@ -219,14 +219,14 @@ must_get(int i, const struct token *tok)
 
 	assert_true(r >= 0);
 	if (r == 0)
-		WAIT(f.l[i].heard, 60000);
+		turn_until(f.l[i].heard);
 	assert_int_equal(f.l[i].ls.result, 0);
 }
 
 static inline void
 put(int i)
 {
-	WAIT(f.l[i].ls.outstanding == 0, 60000);
+	turn_until(f.l[i].ls.outstanding == 0);
 	chan_lease_put(f.ch, &f.l[i].ls);
 }
 
@@ -244,7 +244,7 @@ one(bool write, const struct token *tok, struct buf *b, uint32_t off, uint32_t l
 
 	must_get(0, tok);
 	(write ? chan_push : chan_pull)(f.ch, &f.l[0].ls, &f.l[0].op[0], b, off, len, at);
-	WAIT(f.l[0].op_done, 60000);
+	turn_until(f.l[0].op_done);
 	r = f.l[0].op[0].result;
 	put(0);
 	return r;
@@ -265,7 +265,7 @@ next_works(void)
 		assert_memory_equal(f.peer.mem, b->mem, 1000);
 	}
 	bufpool_put(&f.bufs, b);
-	WAIT(stats()->eps.recovering == 0, 60000);
+	turn_until(stats()->eps.recovering == 0);
 	assert_int_equal(stats()->eps.free, stats()->eps.all);
 }
 

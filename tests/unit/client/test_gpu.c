@@ -373,7 +373,7 @@ registrations_of_dmabufs(void **state)
 	tokens = 0;
 	is_held = true;
 	assert_int_equal(pthread_create(&thread, NULL, get_on_a_thread, f), 0);
-	while (!tokens)
+	wait_until(tokens)
 		usleep(1000);
 	assert_int_equal(gantry_deregister(f->g, p), -EBUSY);
 	assert_int_equal(gantry_deregister(f->g, p + 7), 0);

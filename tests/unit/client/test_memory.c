@@ -267,7 +267,7 @@ a_token_dies_with_its_target(void **state)
 	assert_int_equal(f->buf[0], 'x');
 	/* A short life ends though nothing else is called. */
 	put_with(f, 0, 1);
-	while (write_to(port_of(f, &late), &late) == IBV_WC_SUCCESS)
+	wait_until(write_to(port_of(f, &late), &late) != IBV_WC_SUCCESS)
 		usleep(1000);
 	f->buf[0] = 'y';
 	assert_int_not_equal(write_to(port_of(f, &late), &late), IBV_WC_SUCCESS);

@@ -71,7 +71,7 @@ post(struct far *s, const struct token *t, enum ibv_wr_opcode op)
 
 	if (ibv_post_send(s->qp, &w, &bad) != 0)
 		return IBV_WC_GENERAL_ERR;
-	while (ibv_poll_cq(s->cq, 1, &wc) == 0)
+	wait_until(ibv_poll_cq(s->cq, 1, &wc) != 0)
 		usleep(100);
 	return wc.status;
 }
@@ -378,7 +378,7 @@ a_failed_call_takes_the_memory_back(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_not_equal(post(&far_end[i], &t, IBV_WR_RDMA_WRITE), IBV_WC_SUCCESS);
 	/* The servers are told, by the keeper. */
-	while (disconnects < 2)
+	wait_until(disconnects >= 2)
 		usleep(1000);
 }
 
@@ -400,7 +400,7 @@ a_late_call_takes_the_memory_back(void **state)
 	stalls = false;
 	put(f, GANTRY_PATH_RDMA);
 	assert_int_equal(connects, 2);
-	while (far_end[0].requests)
+	wait_until(!far_end[0].requests)
 		usleep(1000);
 }
 
@@ -473,7 +473,7 @@ unused_ones_are_closed(void **state)
 
 	assert_int_equal(open_rc(f, 0, 50, GANTRY_TRANSPORT_RC), 0);
 	put(f, GANTRY_PATH_RDMA);
-	while (disconnects < 1)
+	wait_until(disconnects >= 1)
 		usleep(1000);
 	put(f, GANTRY_PATH_RDMA);
 	assert_int_equal(connects, 2);

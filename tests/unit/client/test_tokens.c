@@ -293,20 +293,20 @@ ports_that_go_down_get_no_tokens(void **state)
 
 	assert_int_equal(gantry_register(f->g, f->buf, BUF_LEN, 0), 0);
 	port("mlx5_1", "down");
-	while (!f->g->port[1].is_down)
+	wait_until(f->g->port[1].is_down)
 		usleep(1000);
 	for (int i = 0; i < 10; i++)
 		assert_memory_equal(parsed(minted(f, 0, 10)).gid, f->g->port[0].gid, 16);
 	assert_int_equal(gantry_is_connected(f->g), 1);
 	port("mlx5_0", "down");
-	while (!f->g->port[0].is_down)
+	wait_until(f->g->port[0].is_down)
 		usleep(1000);
 	assert_int_equal(gantry_token_get(f->g, f->buf, 10, 0, GANTRY_OP_GET, &text, NULL), -ENETDOWN);
 	assert_int_equal(gantry_is_connected(f->g), 0);
 	assert_string_equal(gantry_rdma_reason(f->g), "every port is down");
 	port("mlx5_0", "up");
 	port("mlx5_1", "up");
-	while (f->g->port[0].is_down || f->g->port[1].is_down)
+	wait_until(!f->g->port[0].is_down && !f->g->port[1].is_down)
 		usleep(1000);
 	assert_memory_not_equal(parsed(minted(f, 0, 10)).gid, parsed(minted(f, 0, 10)).gid, 16);
 	assert_string_equal(gantry_rdma_reason(f->g), "");

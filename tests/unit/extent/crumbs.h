@@ -21,7 +21,7 @@ wait_segments(struct loop *l)
 {
 	struct vol *vol = extent_port(l->p)->st->vol;
 
-	while (vol->disk.segs_coming) {
+	wait_until(!vol->disk.segs_coming) {
 		vol->disk.seg_hungry = true;
 		helper_ring(&vol->helper);
 		loop_for(l, NS_PER_MS);
@@ -33,13 +33,10 @@ static inline void
 wait_stamped(struct loop *l)
 {
 	const struct vol *vol = extent_port(l->p)->st->vol;
-	uint64_t until = clock_ns() + PATIENCE_NS;
 
-	while ((atomic_load(&vol->pending) || atomic_load(&vol->is_led) ||
-		vol->leader.stamped < vol->leader.last_records_seq) &&
-	       clock_ns() < until)
+	wait_until(!atomic_load(&vol->pending) && !atomic_load(&vol->is_led) &&
+		   vol->leader.stamped >= vol->leader.last_records_seq)
 		loop_turn(l);
-	check(vol->leader.stamped >= vol->leader.last_records_seq);
 }
 
 /* Until the store is opened again. */

@@ -28,7 +28,7 @@ drop_record(struct loop *lp, struct store_port *engine, const uint8_t key[CHUNK_
 				    .view = { .op = REC_DELETE, .key = key, .key_len = CHUNK_KEY_BYTES } } };
 
 	commit_submit(&extent_port(engine)->vp, &d.c);
-	while (!d.is_over)
+	wait_until(d.is_over)
 		loop_turn(lp);
 	assert_int_equal(d.c.result, 1);
 }

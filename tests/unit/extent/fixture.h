@@ -70,10 +70,8 @@ disk_number(const char *name)
 static inline void
 wait_free(uint64_t want, uint64_t but)
 {
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     disk_info().free_bytes + but < want && clock_ns() < until;)
+	wait_until(disk_info().free_bytes + but >= want)
 		loop_for(&l, 10 * NS_PER_MS);
-	assert_true(disk_info().free_bytes + but >= want);
 }
 
 /* Waits until one more is made. */
@@ -83,10 +81,8 @@ make_snapshot(void)
 	uint64_t before = disk_number("snapshots");
 
 	store_snapshot(st);
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     disk_number("snapshots") == before && clock_ns() < until;)
+	wait_until(disk_number("snapshots") > before)
 		loop_for(&l, 5 * NS_PER_MS);
-	assert_true(disk_number("snapshots") > before);
 }
 
 static const char *const super_file[2] = { "super", "super2" };

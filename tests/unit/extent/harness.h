@@ -25,6 +25,7 @@
 #include "extent/extent.h"
 #include "store/store.h"
 #include "tests/fake/engine_alone.h"
+#include "tests/fake/wait.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -39,6 +40,8 @@
 
 /* How long to ask again for what comes by and by: no disk is so slow. */
 #define PATIENCE_NS (100 * NS_PER_S)
+/* Usual time of a wait for packed objects: a batch begins half a second after the last change, and rests follow. */
+#define PACK_USUAL_NS (5 * NS_PER_S)
 
 /* ---- random ---- */
 
@@ -148,7 +151,7 @@ loop_start(struct loop *l, struct store *st)
 static inline void
 loop_stop(struct loop *l)
 {
-	while (!store_detach(l->p))
+	wait_until(store_detach(l->p))
 		loop_turn(l);
 	l->p = NULL;
 	ring_free(l->ring);
@@ -207,7 +210,7 @@ op_arm(struct store_op *op, struct store_port *p)
 static inline int
 op_wait(struct loop *l, struct store_op *op)
 {
-	while (op->port)
+	wait_until(!op->port)
 		loop_turn(l);
 	return op->result;
 }

@@ -70,7 +70,7 @@ put_many(struct many *m, uint64_t from, uint64_t enough)
 		assert_true(m->later < MANY_REFUSED);
 	}
 	for (unsigned i = 0; i < m->at_once; i++)
-		while (many_slots[i].of)
+		wait_until(!many_slots[i].of)
 			loop_turn(&l);
 	return n;
 }

@@ -137,7 +137,7 @@ static inline void
 stop_pair(void)
 {
 	for (int i = 0; i < 2; i++) {
-		while (!store_detach(port[i]))
+		wait_until(store_detach(port[i]))
 			loop_turn(&l);
 		port[i] = NULL;
 	}

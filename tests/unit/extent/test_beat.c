@@ -66,31 +66,28 @@ static void
 test_beats(void **state)
 {
 	struct host_block first, b;
-	uint64_t flushes;
+	uint64_t flushes, n;
 
 	assert_int_equal(make_store(96 * MIB), 0);
 	close_store();
 	clock_fake(&fake_ns);
 	open_store();
 	/* The start left it something to do. */
-	for (uint64_t n = atomic_load(&rests) + 2; atomic_load(&rests) < n;)
+	n = atomic_load(&rests) + 2;
+	wait_until(atomic_load(&rests) >= n)
 		usleep(1000);
 	flushes = disk_info().flushes;
 	first = block_read();
 	for (int i = 1; i <= 4; i++) {
 		/* None before it is time: of the five seconds most are over. */
 		atomic_store(&given_ns, HOST_BEAT_NS - NS_PER_S);
-		while (atomic_load(&given_ns))
+		wait_until(!atomic_load(&given_ns))
 			usleep(1000);
 		b = block_read();
 		assert_int_equal(b.beat, first.beat + (uint64_t)i - 1);
 		atomic_store(&given_ns, NS_PER_S + NS_PER_MS);
-		for (int n = 0; n < 6000; n++) {
-			b = block_read();
-			if (b.beat >= first.beat + (uint64_t)i)
-				break;
+		wait_until((b = block_read()).beat >= first.beat + (uint64_t)i)
 			usleep(10000);
-		}
 		assert_int_equal(b.beat, first.beat + (uint64_t)i);
 		assert_false(b.closed);
 	}

@@ -494,12 +494,11 @@ make_snapshots(char best_seg[32])
 				      .attrs_len = sizeof attrs };
 
 		snprintf(name, sizeof name, "s%d", i % 50);
-		while (obj_put(&l, &a) == -EAGAIN)
+		wait_until(obj_put(&l, &a) != -EAGAIN)
 			loop_for(&l, NS_PER_MS);
 	}
-	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_number("snapshots") < 3 && clock_ns() < until;)
+	wait_until(disk_number("snapshots") >= 3)
 		loop_for(&l, 5 * NS_PER_MS);
-	assert_true(disk_number("snapshots") >= 3);
 	close_store();
 	for (int i = 0; i < 16; i++) {
 		static uint8_t block[4096];

@@ -87,11 +87,10 @@ segments_come(void)
 static void
 wait_due_segments(void)
 {
-	for (uint64_t until = clock_ns() + PATIENCE_NS; segments_come() && clock_ns() < until;) {
+	wait_until(!segments_come()) {
 		helper_ring(&extent_store(st)->vol->helper);
 		loop_for(&l, 10 * NS_PER_MS);
 	}
-	assert_false(segments_come());
 	loop_for(&l, 20 * NS_PER_MS);
 }
 
@@ -377,8 +376,7 @@ test_snapshot_full(void **state)
 	/* deletes still go */
 	assert_int_equal(obj_delete(&l, "b", "x", NULL), 1);
 	good();
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     (r = obj_put(&l, &a)) == -EAGAIN && clock_ns() < until;)
+	wait_until((r = obj_put(&l, &a)) != -EAGAIN)
 		loop_for(&l, 5 * NS_PER_MS);
 	assert_int_equal(r, 0);
 }
@@ -439,8 +437,7 @@ test_table_fails(void **state)
 		store_unit_info(st, 0, &info);
 	} while (info.state == UNIT_OK && n++ < 3000);
 	assert_int_equal(info.state, UNIT_FAILED);
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     atomic_load(&extent_store(st)->vol->snap.state) == SNAP_WANTED && clock_ns() < until;)
+	wait_until(atomic_load(&extent_store(st)->vol->snap.state) != SNAP_WANTED)
 		loop_for(&l, NS_PER_MS);
 	loop_for(&l, 10 * NS_PER_MS);
 	assert_true(super_tried == 1 || super_tried == 2);
@@ -519,7 +516,7 @@ test_room_for_a_start(void **state)
 	assert_true(disk_number("log_used_bytes") > disk_number("log_bytes") / 100 * 85);
 	/* The snapshot that would trim it is not to be had. */
 	bad_result = -EIO;
-	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_info().state == UNIT_OK && clock_ns() < until;)
+	wait_until(disk_info().state != UNIT_OK)
 		loop_for(&l, 5 * NS_PER_MS);
 	close_store();
 	good();

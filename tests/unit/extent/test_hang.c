@@ -3,6 +3,9 @@
  * A disk that takes its time: a write or flush beyond the timeout fails it, whoever waits for that, and what comes late
  * does no harm; a read fails nothing.  And the workers that one of several disks may have.
  */
+/* Each of these tests waits until a timeout of the disk is over. */
+#define WAIT_USUAL_NS (10 * NS_PER_S)
+
 #include "extent/engine.h"
 
 #include "crumbs.h"
@@ -141,7 +144,7 @@ test_pause(void **state)
 			assert_int_equal(store_snapshot(st), 0);
 		else
 			assert_int_equal(put_simple(&l, "b", "x", 100000, 2), 0);
-		while (!is_over)
+		wait_until(is_over)
 			loop_for(&l, 5 * NS_PER_MS);
 		loop_for(&l, 5 * NS_PER_MS);
 		assert_int_equal(disk_info().state, UNIT_OK);
@@ -204,11 +207,9 @@ test_helper(void **state)
 	loop_for(&l, 20 * NS_PER_MS);
 	slow(FAULT_WRITE, "super", FAILURE);
 	assert_int_equal(store_snapshot(st), 0);
-	for (uint64_t until_ns = clock_ns() + PATIENCE_NS; disk_info().state == UNIT_OK;) {
-		assert_true(clock_ns() < until_ns);
+	wait_until(disk_info().state != UNIT_OK)
 		loop_for(&l, 5 * NS_PER_MS);
-	}
-	while (!is_over)
+	wait_until(is_over)
 		loop_for(&l, 5 * NS_PER_MS);
 	has_failed(-EROFS);
 }
@@ -351,7 +352,7 @@ test_worker_turns(void **state)
 		for (int i = 0; i < XIOS; i++)
 			xio_start(&xios[i], &p, d, i >= XIOS - writes, &ext[i], 1, 0, mem + (size_t)i * unit,
 				  (uint32_t)unit, RING_NO_REGION, on_xio_again);
-		while (p.inflight)
+		wait_until(!p.inflight)
 			assert_true(ring_turn(p.ring, NS_PER_MS) >= 0);
 		for (int i = 0; i < XIOS; i++) {
 			int alike = i >= XIOS - writes ? writes : XIOS - writes;

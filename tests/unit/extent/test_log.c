@@ -29,8 +29,7 @@ put_patient(const char *key, uint64_t size, uint64_t seed, uint32_t attrs_len)
 	};
 	int r;
 
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     (r = obj_put(&l, &a)) == -EAGAIN && clock_ns() < until;)
+	wait_until((r = obj_put(&l, &a)) != -EAGAIN)
 		loop_for(&l, 10 * NS_PER_MS);
 	return r;
 }
@@ -171,7 +170,7 @@ snapshot_and_wait(void)
 	uint64_t before = disk_number("snapshots");
 
 	store_snapshot(st);
-	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_number("snapshot_runs") && clock_ns() < until;)
+	wait_until(!disk_number("snapshot_runs"))
 		loop_for(&l, 10 * NS_PER_MS);
 	assert_true(disk_number("snapshots") > before);
 }
@@ -217,14 +216,12 @@ test_index_full(void **state)
 	for (int k = 0; k < n; k++) {
 		snprintf(name, sizeof name, "i%d", k);
 		assert_int_equal(obj_check(&l, "b", name, 10, (uint64_t)k), 0);
-		for (uint64_t until = clock_ns() + PATIENCE_NS;
-		     (r = obj_delete(&l, "b", name, NULL)) == -EAGAIN && clock_ns() < until;)
+		wait_until((r = obj_delete(&l, "b", name, NULL)) != -EAGAIN)
 			loop_for(&l, 10 * NS_PER_MS);
 		assert_int_equal(r, 1);
 	}
 	/* Memory comes back by and by: a snapshot may hold some, for as long as the disk takes. */
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     (r = put_patient("i", 10, 1, 12000)) == -ENOSPC && clock_ns() < until;)
+	wait_until((r = put_patient("i", 10, 1, 12000)) != -ENOSPC)
 		loop_for(&l, 10 * NS_PER_MS);
 	assert_int_equal(r, 0);
 }
@@ -295,7 +292,7 @@ least_interval(struct many *m, uint64_t objects)
 		put_many(m, at, 50);
 		at = at + 50 + m->at_once < objects ? at + 50 : 0;
 		/* No commit waits for room, so none comes early. */
-		while (vol->snap.state != SNAP_IDLE)
+		wait_until(vol->snap.state == SNAP_IDLE)
 			loop_turn(&l);
 		now = vol->snap.begin;
 		if (now == begin)

@@ -57,15 +57,13 @@ starts_again(many_name_fn *name_of)
 		open_store();
 		assert_int_equal(disk_number("objects"), nr);
 		store_snapshot(st);
-		for (uint64_t until = clock_ns() + PATIENCE_NS;
-		     !disk_number("snapshots") && clock_ns() < until;)
+		wait_until(disk_number("snapshots"))
 			loop_for(&l, 5 * NS_PER_MS);
 	}
 	/* Deletes make room, and then it takes objects again. */
 	for (uint64_t i = 0; i < n / 8; i++)
 		assert_true(obj_delete(&l, "b", name_of(name, i), NULL) >= 0);
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     (r = put_simple(&l, "b", "again", 1, 1)) == -ENOSPC && clock_ns() < until;)
+	wait_until((r = put_simple(&l, "b", "again", 1, 1)) != -ENOSPC)
 		loop_for(&l, 10 * NS_PER_MS);
 	assert_int_equal(r, 0);
 }

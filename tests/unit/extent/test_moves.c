@@ -110,10 +110,8 @@ start_packing(void)
 static void
 wait_packed(int engine)
 {
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     unit_number(engine, "packed_objects") < 50 && clock_ns() < until;)
+	wait_usual(PACK_USUAL_NS, unit_number(engine, "packed_objects") >= 50)
 		loop_for(&l, 10 * NS_PER_MS);
-	assert_true(unit_number(engine, "packed_objects") >= 50);
 }
 
 /* Small objects that share units, there and here. */
@@ -449,7 +447,7 @@ test_overwritten_meanwhile(void **state)
 	sent.pace = overwrite_meanwhile;
 	r = ops()->send(port[A], port[B], &sent);
 	assert_int_equal(r, 0);
-	while (paces < 3)
+	wait_until(paces >= 3)
 		loop_turn(&l);
 	assert_int_equal(put("k", 2 * MIB, 2, ""), 0);
 	assert_non_null(sent.op.port); /* nobody waited */

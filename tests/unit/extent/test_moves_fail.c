@@ -211,9 +211,8 @@ test_full(void **state)
 	assert_int_equal(send("less"), 0);
 	assert_int_equal(remove_key(B, BUCKET, "less"), 0);
 	assert_int_equal(walk_names(B, NULL, &n), 0);
-	for (uint64_t until = clock_ns() + PATIENCE_NS; free_bytes(B) + MIB < before && clock_ns() < until;)
+	wait_until(free_bytes(B) + MIB >= before)
 		loop_for(&l, 10 * NS_PER_MS);
-	assert_true(free_bytes(B) + MIB >= before);
 	assert_int_equal(obj_check(at(A), BUCKET, "large", 80 * MIB, 1), 0);
 	end();
 }

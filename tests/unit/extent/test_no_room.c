@@ -40,8 +40,7 @@ setup(void **state)
 	bad_name = NULL;
 	fault_ring_hook = hook;
 	r = make_store(100 * MIB);
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     disk_segments_left(&extent_store(st)->vol->disk) && clock_ns() < until;) {
+	wait_until(!disk_segments_left(&extent_store(st)->vol->disk)) {
 		atomic_store(&extent_store(st)->vol->disk.seg_hungry, true);
 		helper_ring(&extent_store(st)->vol->helper);
 		loop_for(&l, 10 * NS_PER_MS);
@@ -60,24 +59,22 @@ teardown(void **state)
 static void
 wait_refused(unsigned nr)
 {
-	for (uint64_t until = clock_ns() + PATIENCE_NS; refused < nr && clock_ns() < until;) {
+	/* The helper waits for seconds before it tries again. */
+	wait_usual(10 * NS_PER_S, refused >= nr) {
 		store_snapshot(st);
 		helper_ring(&extent_store(st)->vol->helper);
 		loop_for(&l, 5 * NS_PER_MS);
 	}
-	assert_true(refused >= nr);
 }
 
 /* Puts until it is taken, for as long as the disk says that there is no room. */
 static int
 put_at_last(const char *key, uint64_t size)
 {
-	int r = -ENOSPC;
+	int r;
 
-	for (uint64_t until = clock_ns() + PATIENCE_NS; r == -ENOSPC && clock_ns() < until;) {
-		r = put_simple(&l, "b", key, size, 1);
+	wait_until((r = put_simple(&l, "b", key, size, 1)) != -ENOSPC)
 		loop_for(&l, 5 * NS_PER_MS);
-	}
 	return r;
 }
 
@@ -232,18 +229,14 @@ test_full_log(void **state)
 		r = obj_put(&l, &a);
 	}
 	assert_int_equal(r, -EAGAIN);
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     (atomic_load(&snap->retry_ns) == 0 || atomic_load(&snap->state) != SNAP_IDLE) &&
-	     clock_ns() < until;)
+	wait_until(atomic_load(&snap->retry_ns) != 0 && atomic_load(&snap->state) == SNAP_IDLE)
 		loop_for(&l, 5 * NS_PER_MS);
 	loop_for(&l, 50 * NS_PER_MS); /* work that waits for a leader */
 	atomic_fetch_add(&vol->log_used, most + 1 - atomic_load(&vol->log_used));
 	bad_name = NULL;
 	atomic_store(&snap->retry_ns, 0);
-	for (uint64_t until = clock_ns() + PATIENCE_NS; r == -EAGAIN && clock_ns() < until;) {
-		r = obj_put(&l, &a);
+	wait_until((r = obj_put(&l, &a)) != -EAGAIN)
 		loop_for(&l, 5 * NS_PER_MS);
-	}
 	assert_int_equal(r, 0);
 	all_is_there();
 }
@@ -269,7 +262,7 @@ test_table(void **state)
 	wait_refused(2);
 	assert_int_equal(table_result, 1);
 	bad_name = NULL;
-	for (uint64_t until = clock_ns() + PATIENCE_NS; table_result == 1 && clock_ns() < until;) {
+	wait_until(table_result != 1) {
 		helper_ring(&extent_store(st)->vol->helper);
 		loop_for(&l, 5 * NS_PER_MS);
 	}
@@ -298,7 +291,7 @@ test_segment(void **state)
 	bad("seg-0001", -EDQUOT);
 	assert_int_equal(make_store(100 * MIB), 0);
 	d = &extent_store(st)->vol->disk;
-	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_number("no_room") == 0 && clock_ns() < until;) {
+	wait_until(disk_number("no_room") != 0) {
 		atomic_store(&d->seg_hungry, true);
 		helper_ring(&extent_store(st)->vol->helper);
 		loop_for(&l, 5 * NS_PER_MS);
@@ -306,7 +299,7 @@ test_segment(void **state)
 	assert_int_equal(disk_number("no_room"), EDQUOT);
 	assert_int_equal(put_simple(&l, "b", "before", 3 * MIB, 1), 0);
 	bad_name = NULL;
-	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_number("no_room") && clock_ns() < until;) {
+	wait_until(!disk_number("no_room")) {
 		atomic_store(&d->seg_hungry, true);
 		helper_ring(&extent_store(st)->vol->helper);
 		loop_for(&l, 5 * NS_PER_MS);

@@ -72,12 +72,9 @@ used_bytes(void)
 static void
 wait_packed(uint64_t loose, uint64_t units)
 {
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     (disk_number("loose_objects") > loose || disk_number("packed_units") > units) &&
-	     clock_ns() < until;)
+	wait_usual(PACK_USUAL_NS,
+		   disk_number("loose_objects") <= loose && disk_number("packed_units") <= units)
 		loop_for(&l, 10 * NS_PER_MS);
-	assert_true(disk_number("loose_objects") <= loose);
-	assert_true(disk_number("packed_units") <= units);
 }
 
 static void
@@ -153,9 +150,8 @@ test_restart(void **state)
 	}
 	for (int k = 0; k < KEYS; k++)
 		drop(k);
-	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_number("packed_units") && clock_ns() < until;)
+	wait_until(disk_number("packed_units") == 0)
 		loop_for(&l, 5 * NS_PER_MS);
-	assert_int_equal(disk_number("packed_units"), 0);
 }
 
 /* What was most of a unit goes: the rest of many is moved into few. */
@@ -220,9 +216,8 @@ test_same(void **state)
 static void
 settle(void)
 {
-	for (uint64_t until = clock_ns() + PATIENCE_NS; store_background(st) && clock_ns() < until;)
+	wait_usual(PACK_USUAL_NS, !store_background(st))
 		loop_for(&l, 5 * NS_PER_MS);
-	assert_null(store_background(st));
 }
 
 static void
@@ -243,8 +238,7 @@ test_background(void **state)
 	assert_int_equal(obj_open(&l, "b", name_of(0), &obj), 0);
 	for (int k = 0; k < KEYS; k++)
 		drop(k);
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     disk_number("packed_units") > 1 && clock_ns() < until;)
+	wait_until(disk_number("packed_units") <= 1)
 		loop_for(&l, 5 * NS_PER_MS);
 	assert_int_equal(disk_number("packed_units"), 1);
 	assert_string_equal(store_background(st), "removal");

@@ -70,8 +70,7 @@ reread(void)
 	uint64_t before = disk_number("metadata_checks");
 
 	store_reread(l.p);
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     disk_number("metadata_checks") == before && clock_ns() < until;)
+	wait_until(disk_number("metadata_checks") != before)
 		loop_for(&l, 5 * NS_PER_MS);
 	assert_int_equal(disk_number("metadata_checks"), before + 1);
 }
@@ -79,9 +78,8 @@ reread(void)
 static void
 is_healed(void)
 {
-	for (uint64_t until = clock_ns() + PATIENCE_NS; disk_info().reason[0] && clock_ns() < until;)
+	wait_until(!disk_info().reason[0])
 		loop_for(&l, 5 * NS_PER_MS);
-	assert_string_equal(disk_info().reason, "");
 }
 
 enum place { SUPER_0, SUPER_1, NEWER, OLDER, LOG, PLACES };
@@ -197,8 +195,7 @@ test_whole_again(void **state)
 		close_store();
 		open_store();
 		assert_int_equal(obj_check(&l, "b", "more", 5000, 1), 0);
-		for (uint64_t until = clock_ns() + PATIENCE_NS; disk_info().reason[0] && clock_ns() < until;)
-			loop_for(&l, 5 * NS_PER_MS);
+		is_healed();
 		reread();
 		is_healed();
 	}

@@ -154,7 +154,7 @@ race_main(void *cookie)
 
 		snprintf(name, sizeof name, "race%d", i);
 		atomic_fetch_add(&ready, 1);
-		while (atomic_load(&ready) < (i + 1) * 2)
+		wait_until(atomic_load(&ready) >= (i + 1) * 2)
 			loop_turn(&t->l);
 		r = obj_put(&t->l, &a);
 		check(r == 0 || r == (i % 2 ? -EPERM : -EEXIST));

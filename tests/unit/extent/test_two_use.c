@@ -135,6 +135,7 @@ test_uploads(void **state)
 	struct store_slots all = all_slots();
 	uint8_t id[STORE_UPLOAD_ID_BYTES], other[STORE_UPLOAD_ID_BYTES];
 	struct store_complete c;
+	struct store_use is;
 	uint64_t had = KEYS * 100;
 
 	begin(&all, &no_slots);
@@ -164,14 +165,8 @@ test_uploads(void **state)
 	assert_int_equal(obj_delete(at(A), "2b", "whole", NULL), 1);
 	must_have(A, 0, PART);
 	assert_int_equal(bucket_remove(at(A), "2b"), 0);
-	for (uint64_t until = clock_ns() + PATIENCE_NS; clock_ns() < until;) {
-		struct store_use is;
-
-		ops()->two_use(st[A], slot_of_key("2b", "up") - STORE_SLOT_NR, &is);
-		if (!is.bytes)
-			break;
+	wait_until((ops()->two_use(st[A], slot_of_key("2b", "up") - STORE_SLOT_NR, &is), !is.bytes))
 		loop_turn(&l);
-	}
 	must_have(A, 0, 0);
 	finish();
 }

@@ -467,8 +467,7 @@ test_index_full(void **state)
 	for (uint32_t i = 0; i < nr; i++)
 		assert_int_equal(upload_abort("full", id[i]), 0);
 	/* Memory comes back by and by. */
-	for (uint64_t until = clock_ns() + PATIENCE_NS;
-	     (r = upload_try("full", id[0])) == -ENOSPC && clock_ns() < until;)
+	wait_until((r = upload_try("full", id[0])) != -ENOSPC)
 		loop_for(&l, 10 * NS_PER_MS);
 	assert_int_equal(r, 0);
 	assert_int_equal(upload_abort("full", id[0]), 0);

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "tests/fake/wait.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -55,14 +56,10 @@ void expect_status(int fd, struct answer *a, int status);
 /* Asserts that the other side closed without a reset, and said nothing more. */
 void expect_end(int fd);
 
-/* Waits until cond holds; a minute, since the machine may have other work. */
 #define wait_for(cond)                                                                                       \
 	do {                                                                                                 \
-		uint64_t until_ = clock_ns() + 60 * NS_PER_S;                                                \
-		while (!(cond)) {                                                                            \
-			assert_true(clock_ns() < until_);                                                    \
+		wait_until(cond)                                                                             \
 			usleep(1000);                                                                        \
-		}                                                                                            \
 	} while (0)
 
 #endif

@@ -88,7 +88,7 @@ serve_thread(void *arg)
 	}
 	if (!s->abandon) {
 		http_abort(s->http);
-		while (http_connections(s->http) || reqs_live(s->reqs))
+		wait_until(!http_connections(s->http) && !reqs_live(s->reqs))
 			serve_turn(s);
 	}
 	ring_cancel(s->ring, &s->accept_op);
@@ -96,11 +96,11 @@ serve_thread(void *arg)
 	http_free(s->http);
 	peers_free(s->peers);
 	/* What the requests still had under way. */
-	while (reqs_live(s->reqs)) {
+	wait_until(!reqs_live(s->reqs)) {
 		ring_turn(s->ring, NS_PER_MS);
 		timers_run(&s->timers, clock_ns());
 	}
-	while (ring_inflight(s->ring))
+	wait_until(!ring_inflight(s->ring))
 		ring_turn(s->ring, NS_PER_MS);
 	reqs_free(s->reqs);
 	ring_free(s->ring);
@@ -138,7 +138,7 @@ serve_start(int connections, uint64_t idle_ns)
 	check(mailbox_init(&s->mb) == 0);
 	memset(&fake_req_counts, 0, sizeof fake_req_counts);
 	check(pthread_create(&s->thread, NULL, serve_thread, s) == 0);
-	while (!s->ready)
+	wait_until(s->ready)
 		usleep(100);
 	return s;
 }

@@ -23,6 +23,7 @@
 #include "stats/stats.h"
 #include "tests/fake/fake_chan.h"
 #include "tests/fake/mem_store.h"
+#include "tests/fake/wait.h"
 #include "walk/expiry.h"
 #include "walk/walks.h"
 
@@ -139,19 +140,14 @@ rig_turn(void)
 		assert_true(ring_turn(rig.ring, reqs_live(rig.reqs) ? 20 * NS_PER_US : 0) >= 0);
 }
 
-/* Turns until cond, at least a minute of real time (the store in memory completes on a thread of its own).
- * cond is asked once a turn, and not again when it has said yes: it may do something. */
+/* Turns until cond, in real time: the store in memory completes on a thread of its own. */
 #define rig_until(cond)                                                                                      \
 	do {                                                                                                 \
-		int rig_left_ = rig.ring ? 5000000 : 600000;                                                 \
-		bool rig_ok_;                                                                                \
-		while (!(rig_ok_ = (cond)) && rig_left_-- > 0) {                                             \
+		wait_until(cond) {                                                                           \
 			rig_turn();                                                                          \
 			if (!rig.ring)                                                                       \
 				usleep(100);                                                                 \
 		}                                                                                            \
-		if (!rig_ok_)                                                                                \
-			fail_msg("in time: %s", #cond);                                                      \
 	} while (0)
 
 static void
@@ -277,8 +273,7 @@ static int
 rig_stop(void **state)
 {
 	rig_check_empty();
-	while (!store_detach(rig.port))
-		rig_turn();
+	rig_until(store_detach(rig.port));
 	reqs_free(rig.reqs);
 	expiry_free(rig.walks.expiry);
 	store_stop(rig.store);

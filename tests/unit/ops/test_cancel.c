@@ -175,7 +175,7 @@ test_slow_reader(void **state)
 	x_init(&slow, 0, "GET", "/bkt/o");
 	x_begin(&slow);
 	req_body_end(slow.rq);
-	while (!req_is_ready(slow.rq)) {
+	wait_until(req_is_ready(slow.rq)) {
 		ssize_t n = req_stream_read(fast.rq, pos, sink, sizeof sink);
 
 		pos += (uint64_t)n;

@@ -197,14 +197,13 @@ run_one(const char *method, int key, size_t len, const char *sum)
 		(unsigned long long)len);
 	armed = true;
 	x_begin(&x);
-	while (!req_is_ready(x.rq))
-		rig_turn();
+	rig_until(req_is_ready(x.rq));
 	armed = false;
 	assert_int_equal(req_reply(x.rq)->status, 200);
 	assert_int_equal(x.rq->rdma_bytes, len);
 	armed = true;
 	req_end(x.rq, true);
-	while (reqs_live(rig.reqs))
+	wait_until(!reqs_live(rig.reqs))
 		rig_turn();
 	armed = false;
 }

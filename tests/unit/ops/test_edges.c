@@ -146,7 +146,7 @@ leave_at_the_end(struct xchg *x, const char *body)
 	}
 	assert_int_equal(x->rq->phase, PHASE_COMMIT);
 	mem_store_hold(rig.store, false);
-	for (int i = 0; i < 600000 && x->rq->holds > 0; i++) {
+	wait_until(x->rq->holds <= 0) {
 		mailbox_run(&rig.mb, 0);
 		usleep(100);
 	}

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "tests/fake/wait.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -411,7 +412,7 @@ add_and_remove(void *arg)
 			break;
 		}
 		/* A device that has died keeps it until it was closed. */
-		while ((r = rdma_region_del(a->rd, n)) == -EINPROGRESS || r == -EIO || r == -ENODEV)
+		wait_until((r = rdma_region_del(a->rd, n)) != -EINPROGRESS && r != -EIO && r != -ENODEV)
 			usleep(1000);
 		if (r < 0) {
 			fprintf(stderr, "it cannot be removed: %s\n", strerror(-r));
@@ -423,7 +424,7 @@ add_and_remove(void *arg)
 	return NULL;
 }
 
-static bool comes(struct rdma_rail *rail, unsigned context, enum rail_state state);
+static void wait_rail(struct rdma_rail *rail, unsigned context, enum rail_state state);
 
 /* From several threads, while another posts, and while a device dies and is opened anew. */
 static void
@@ -452,7 +453,7 @@ regions_from_any_thread(void **state)
 	}
 	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
 	n = rdma_target_get(rail, &tok, &r, &w.w, &to);
-	while (n == 0 && !atomic_load(&w.heard))
+	wait_until(n != 0 || atomic_load(&w.heard))
 		usleep(100);
 	to = n > 0 ? to : w.w.target;
 	assert_int_equal(rdma_cq_new(dc(rd), rail, 1024, 0, &cq), 0);
@@ -479,12 +480,12 @@ regions_from_any_thread(void **state)
 		snprintf(cmd, sizeof cmd, "%s device mlx5_0 reset pid=%d destroy=lies", getenv("PORTCTL"),
 			 getpid());
 		assert_int_equal(system(cmd), 0);
-		assert_true(comes(rail, 2, RAIL_UP));
+		wait_rail(rail, 2, RAIL_UP);
 	}
 	for (int i = 0; i < 3; i++) {
 		int before = a[i].adds;
 
-		while (a[i].adds < before + 10 && !atomic_load(&a[i].failed))
+		wait_until(a[i].adds >= before + 10 || atomic_load(&a[i].failed))
 			usleep(1000);
 		atomic_store(&a[i].stop, true);
 		pthread_join(a[i].thread, NULL);
@@ -672,8 +673,6 @@ down_at_the_start(void **state)
 	if (!getenv("PORTCTL"))
 		skip();
 	for (int by_name = 0; by_name < 2; by_name++) {
-		uint64_t start = clock_ns();
-
 		assert_int_equal(port("down"), 0);
 		rd = must_open(by_name, named);
 		assert_int_equal(rdma_rail_nr(rd), by_name ? 1 : 2);
@@ -681,11 +680,8 @@ down_at_the_start(void **state)
 		assert_int_equal(info.state, RAIL_DOWN);
 		assert_int_equal(info.spare, !by_name);
 		assert_int_equal(port("up"), 0);
-		do {
+		wait_until((rdma_rail_get_info(rdma_rail(rd, !by_name), &info), info.state == RAIL_UP))
 			usleep(1000);
-			rdma_rail_get_info(rdma_rail(rd, !by_name), &info);
-		} while (info.state != RAIL_UP && clock_ns() - start < 60 * NS_PER_S);
-		assert_int_equal(info.state, RAIL_UP);
 		assert_false(info.spare);
 		rdma_close(rd);
 	}
@@ -715,7 +711,7 @@ handles_coalesce(void **state)
 		}
 	}
 	for (int i = 0; i < 100; i++) {
-		while (!atomic_load(&w[i].heard))
+		wait_until(atomic_load(&w[i].heard))
 			usleep(100);
 		assert_int_equal(w[i].w.result, 0);
 		first = first.ops ? first : w[i].w.target;
@@ -730,7 +726,7 @@ handles_coalesce(void **state)
 	memset(&w[0], 0, sizeof w[0]);
 	w[0].w.done = on_target;
 	assert_int_equal(rdma_target_get(rail, &tok, &r, &w[0].w, &to), 0);
-	while (!atomic_load(&w[0].heard))
+	wait_until(atomic_load(&w[0].heard))
 		usleep(100);
 	assert_int_equal(rdma_rail_stats(rail)->ah_misses, 2);
 	rdma_target_put(rail, &w[0].w.target);
@@ -757,7 +753,7 @@ failures_are_remembered(void **state)
 		struct waiter w = { .w.done = on_target };
 
 		assert_int_equal(rdma_target_get(rail, &tok, &route, &w.w, &to), 0);
-		while (!atomic_load(&w.heard))
+		wait_until(atomic_load(&w.heard))
 			usleep(100);
 		assert_int_equal(w.w.result, -EHOSTUNREACH);
 		assert_null(w.w.target.at);
@@ -832,7 +828,7 @@ slow_handles_are_limited(void **state)
 	memcpy(route.key.dgid, (uint8_t[16]){ [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 2 }, 16);
 	w.w.client = 2;
 	assert_int_equal(rdma_target_get(rail, &tok, &route, &w.w, &to), 0);
-	while (!atomic_load(&w.heard))
+	wait_until(atomic_load(&w.heard))
 		usleep(100);
 	assert_int_equal(w.w.result, 0);
 	rdma_target_put(rail, &w.w.target);
@@ -912,14 +908,14 @@ paths_to_a_client(void **state)
 		assert_int_equal(r.key.path, core % 4);
 		n = rdma_target_get(rail, &tok, &r, &w.w, &to);
 		assert_int_equal(n, core > 0);
-		while (n == 0 && !atomic_load(&w.heard))
+		wait_until(n != 0 || atomic_load(&w.heard))
 			usleep(100);
 		to = n > 0 ? to : w.w.target;
 		assert_int_equal(w.w.result, 0);
 		assert_non_null(to.ops);
 		rdma_target_put(rail, &to);
 		/* Each is made by the time that the next core asks. */
-		while (atomic_load(&label_nr) - handles < (int)(core < 4 ? core + 1 : 4))
+		wait_until(atomic_load(&label_nr) - handles >= (int)(core < 4 ? core + 1 : 4))
 			usleep(100);
 	}
 	assert_int_equal(atomic_load(&label_nr) - handles, 4);
@@ -939,17 +935,11 @@ paths_to_a_client(void **state)
 
 /* --- contexts --- */
 
-static bool
-comes(struct rdma_rail *rail, unsigned context, enum rail_state state)
+static void
+wait_rail(struct rdma_rail *rail, unsigned context, enum rail_state state)
 {
-	uint64_t start = clock_ns();
-
-	while (rdma_rail_context(rail) != context || rdma_rail_state(rail) != state) {
-		if (clock_ns() - start > 60 * NS_PER_S)
-			return false;
+	wait_until(rdma_rail_context(rail) == context && rdma_rail_state(rail) == state)
 		usleep(1000);
-	}
-	return true;
 }
 
 struct last_job {
@@ -974,11 +964,11 @@ helpers_turn(struct rdma *rd, struct rdma_rail *rail)
 	for (int i = 0; i < 2; i++) {
 		atomic_store(&rd->async.read_now, true);
 		async_wake(rd);
-		while (atomic_load(&rd->async.read_now))
+		wait_until(!atomic_load(&rd->async.read_now))
 			usleep(100);
 	}
 	rdma_job_post(rail, &last.job);
-	while (!atomic_load(&last.is_run))
+	wait_until(atomic_load(&last.is_run))
 		usleep(100);
 }
 
@@ -1014,17 +1004,17 @@ a_context_dies(void **state)
 	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &idle), 0);
 	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
 	n = rdma_target_get(rail, &tok, &r, &w.w, &to);
-	while (n == 0 && !atomic_load(&w.heard))
+	wait_until(n != 0 || atomic_load(&w.heard))
 		usleep(100);
 	to = n > 0 ? to : w.w.target;
 	assert_non_null(to.at);
 
 	snprintf(cmd, sizeof cmd, "%s device mlx5_0 reset pid=%d destroy=lies", getenv("PORTCTL"), getpid());
 	assert_int_equal(system(cmd), 0);
-	assert_true(comes(rail, 1, RAIL_LOST));
+	wait_rail(rail, 1, RAIL_LOST);
 	n = rdma_ep_free(ep, false);
 	assert_true(n == -EAGAIN || n == -EINPROGRESS);
-	assert_true(comes(rail, 0, RAIL_LOST));
+	wait_rail(rail, 0, RAIL_LOST);
 	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, 0, &(struct rdma_cq *){ NULL }), -ENODEV);
 	assert_int_equal(rdma_ep_new(dc(rd), rail, cq, 12, &(struct rdma_ep *){ NULL }), -ENODEV);
 	assert_int_equal(rdma_ep_free(ep, false), -EINPROGRESS);
@@ -1036,7 +1026,7 @@ a_context_dies(void **state)
 	assert_int_equal(rdma_rail_context(rail), 0); /* the queue still refers to the old one */
 	assert_int_equal(rdma_ep_free(ep, false), -EINPROGRESS);
 	rdma_cq_free(cq);
-	assert_true(comes(rail, 2, RAIL_UP));
+	wait_rail(rail, 2, RAIL_UP);
 	assert_int_equal(rdma_region_del(rd, gone), 0);
 	assert_int_equal(rdma_region_del(rd, gone), -ENOENT);
 	assert_int_equal(rdma_ep_free(ep, false), 0);
@@ -1058,7 +1048,7 @@ a_context_dies(void **state)
 	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
 	atomic_store(&w.heard, false);
 	assert_int_equal(rdma_target_get(rail, &tok, &r, &w.w, &to), 0);
-	while (!atomic_load(&w.heard))
+	wait_until(atomic_load(&w.heard))
 		usleep(100);
 	assert_int_equal(w.w.result, 0);
 	assert_int_equal(rdma_ep_post(ep, &(struct rdma_wr){ .is_write = true,
@@ -1079,7 +1069,7 @@ a_context_dies(void **state)
 	/* The end amid all this: the context is closed on the way. */
 	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, 0, &cq), 0);
 	assert_int_equal(system(cmd), 0);
-	assert_true(comes(rail, 0, RAIL_LOST));
+	wait_rail(rail, 0, RAIL_LOST);
 	rdma_cq_free(cq);
 	rdma_close(rd);
 }
@@ -1105,7 +1095,7 @@ a_region_leaves_amid_the_close(void **state)
 	atomic_store(&slow_close, true);
 	snprintf(cmd, sizeof cmd, "%s device mlx5_0 reset pid=%d destroy=lies", getenv("PORTCTL"), getpid());
 	assert_int_equal(system(cmd), 0);
-	while (!atomic_load_explicit(&closing, memory_order_relaxed) && clock_ns() - start < 60 * NS_PER_S)
+	wait_until(atomic_load_explicit(&closing, memory_order_relaxed))
 		usleep(100);
 	for (start = clock_ns(); atomic_load_explicit(&closing, memory_order_relaxed); tries++) {
 		n = rdma_region_del(rd, region);
@@ -1115,7 +1105,7 @@ a_region_leaves_amid_the_close(void **state)
 	}
 	assert_true(tries > 0);
 	atomic_store(&slow_close, false);
-	assert_true(comes(rail, 2, RAIL_UP));
+	wait_rail(rail, 2, RAIL_UP);
 	if (n == -EINPROGRESS)
 		assert_int_equal(rdma_region_del(rd, region), 0);
 	assert_int_equal(rdma_region_del(rd, region), -ENOENT);
@@ -1148,17 +1138,17 @@ regions_of_a_device_that_comes_back(void **state)
 	assert_int_equal(rdma_region_add(rd, gone_mem, sizeof gone_mem, &gone, err, sizeof err), 0);
 	snprintf(cmd, sizeof cmd, "%s device mlx5_0 lost", getenv("PORTCTL"));
 	assert_int_equal(system(cmd), 0);
-	assert_true(comes(rail, 1, RAIL_LOST));
+	wait_rail(rail, 1, RAIL_LOST);
 	assert_int_equal(rdma_region_add(rd, mem, sizeof mem, &sge.region, err, sizeof err), 0);
 	assert_int_equal(rdma_region_del(rd, gone), -EINPROGRESS);
 	snprintf(cmd, sizeof cmd, "%s device mlx5_0 back", getenv("PORTCTL"));
 	assert_int_equal(system(cmd), 0);
-	assert_true(comes(rail, 2, RAIL_UP));
+	wait_rail(rail, 2, RAIL_UP);
 	assert_int_equal(rdma_region_del(rd, gone), 0);
 
 	assert_int_equal(route(rd, "127.0.0.9", "127.0.0.1", &r), 0);
 	n = rdma_target_get(rail, &tok, &r, &w.w, &to);
-	while (n == 0 && !atomic_load(&w.heard))
+	wait_until(n != 0 || atomic_load(&w.heard))
 		usleep(100);
 	to = n > 0 ? to : w.w.target;
 	assert_int_equal(rdma_cq_new(dc(rd), rail, 64, 0, &cq), 0);

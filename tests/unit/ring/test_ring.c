@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "tests/fake/wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -65,12 +66,8 @@ make(unsigned entries)
 static void
 turn_until(struct ring *r, const struct op *o, int calls)
 {
-	uint64_t until = clock_ns() + 60 * NS_PER_S;
-
-	while (o->calls < calls) {
-		assert_true(clock_ns() < until);
+	wait_until(o->calls >= calls)
 		assert_true(ring_turn(r, 100 * NS_PER_MS) >= 0);
-	}
 }
 
 /* A file on a real disk, gone from its directory already; *ret_direct: whether O_DIRECT was had. */
@@ -208,7 +205,6 @@ test_more_than_entries(void **state)
 {
 	enum { N = 1000 };
 	struct many *ops = calloc(N, sizeof *ops);
-	uint64_t until = clock_ns() + 60 * NS_PER_S;
 
 	many_ring = make(4);
 	many_fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
@@ -220,10 +216,8 @@ test_more_than_entries(void **state)
 	}
 	assert_int_equal(many_done, 0); /* done() never runs inside a start call */
 	assert_int_equal(ring_inflight(many_ring), N);
-	while (many_done < 3 * N) {
-		assert_true(clock_ns() < until);
+	wait_until(many_done >= 3 * N)
 		assert_true(ring_turn(many_ring, 10 * NS_PER_MS) >= 0);
-	}
 	assert_int_equal(ring_inflight(many_ring), 0);
 	ring_free(many_ring);
 	close(many_fd);
@@ -238,7 +232,6 @@ test_cq_overflow(void **state)
 	struct ring *r = make(4); /* 16 completions */
 	static struct op polls[N];
 	int fds[2];
-	uint64_t until = clock_ns() + 60 * NS_PER_S;
 	int done = 0;
 
 	assert_int_equal(pipe2(fds, O_CLOEXEC | O_NONBLOCK), 0);
@@ -248,12 +241,11 @@ test_cq_overflow(void **state)
 	}
 	assert_int_equal(ring_turn(r, 0), 0);
 	assert_int_equal(write(fds[1], "x", 1), 1);
-	while (done < N) {
+	wait_until(done >= N) {
 		int n = ring_turn(r, 100 * NS_PER_MS);
 
 		assert_true(n >= 0);
 		done += n;
-		assert_true(clock_ns() < until);
 	}
 	for (int i = 0; i < N; i++) {
 		assert_int_equal(polls[i].calls, 1);
@@ -315,12 +307,8 @@ few_blocks(void)
 static void
 first_until(struct ring *r, int n)
 {
-	uint64_t until = clock_ns() + 60 * NS_PER_S;
-
-	while (n > 0) {
-		assert_true(clock_ns() < until);
+	wait_until(n <= 0)
 		n -= ring_first(r);
-	}
 	assert_int_equal(n, 0);
 }
 
@@ -409,8 +397,7 @@ test_many_first(void **state)
 		read_few(&other[i]);
 		read_few(&first[i]);
 	}
-	for (uint64_t until = clock_ns() + 60 * NS_PER_S; ring_inflight(many_ring);) {
-		assert_true(clock_ns() < until);
+	wait_until(!ring_inflight(many_ring)) {
 		for (int i = 0; i < 4; i++)
 			assert_in_range(ring_first(many_ring), 0, N);
 		assert_true(ring_turn(many_ring, NS_PER_MS) >= 0);
@@ -717,9 +704,8 @@ test_threads(void **state)
 	atomic_store(&begun, 0);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, ring_thread, &fds[0]), 0);
-	for (int i = 0; atomic_load(&begun) < 2 && i < 60000; i++)
+	wait_until(atomic_load(&begun) == 2)
 		usleep(1000);
-	assert_int_equal(atomic_load(&begun), 2);
 	assert_int_equal(write(fds[1], "xx", 2), 2);
 	for (int i = 0; i < 2; i++) {
 		void *ok;

@@ -8,6 +8,7 @@
 
 #include "tests/fake/nic_trace.h"
 #include "tests/fake/peer.h"
+#include "tests/fake/wait.h"
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -149,14 +150,11 @@ fill(unsigned char *p, size_t len, unsigned seed)
 }
 
 /* So many work requests begin, and do not end. */
-static inline bool
-on_wire(const struct nic_trace *t, int nr)
+static inline void
+wait_on_wire(const struct nic_trace *t, int nr)
 {
-	uint64_t end = clock_ns() + 60 * NS_PER_S;
-
-	while (nic_trace_count(t, false) != nr && clock_ns() < end)
+	wait_until(nic_trace_count(t, false) == nr)
 		usleep(1000);
-	return nic_trace_count(t, false) == nr;
 }
 
 /* Says whether fill() made these bytes, and nothing changed them since. */
@@ -200,14 +198,13 @@ start(enum gantry_dir d, size_t at, size_t len, uintptr_t handle)
 	return gantry_channel_start(f.c, d, &p, 1, remote(at), f.token, (void *)handle);
 }
 
-/* Polls until so many have come, or a minute has passed. */
+/* Polls until so many have come. */
 static inline int
 collect(struct gantry_done *done, int nr)
 {
-	uint64_t end = clock_ns() + 60 * NS_PER_S;
 	int n = 0;
 
-	while (n < nr && clock_ns() < end) {
+	wait_until(n >= nr) {
 		int r = gantry_channel_poll(f.c, done + n, nr - n);
 
 		if (r < 0)

@@ -112,15 +112,15 @@ static void
 lost_among_others(void **state)
 {
 	struct gantry_done done[8];
-	uint64_t end = clock_ns() + LIMIT_NS;
+	uintptr_t i = 2;
 	bool lost = false;
 
 	ctl("rule add limit=1 drop");
 	assert_int_equal(start(GANTRY_PUSH, 0, 100, 1), 0);
-	for (uintptr_t i = 2; !lost && clock_ns() < end; i++) {
+	wait_until(lost) {
 		int n;
 
-		assert_int_equal(start(GANTRY_PUSH, 4096, 100, i), 0);
+		assert_int_equal(start(GANTRY_PUSH, 4096, 100, i++), 0);
 		n = gantry_channel_poll(f.c, done, 8);
 		for (int k = 0; k < n; k++) {
 			if ((uintptr_t)done[k].handle != 1)
@@ -130,7 +130,6 @@ lost_among_others(void **state)
 		}
 		usleep(1000);
 	}
-	assert_true(lost);
 	while (gantry_channel_wait(f.c, -1) == 1)
 		assert_true(gantry_channel_poll(f.c, done, 8) > 0);
 	works_again();
@@ -353,25 +352,20 @@ no_way_there(void **state)
 
 /* ---- ports and devices ---- */
 
-static bool
-comes(int alive)
+static void
+wait_alive(int alive)
 {
-	uint64_t end = clock_ns() + 60 * NS_PER_S;
-
-	while (gantry_server_is_alive(f.s) != alive && clock_ns() < end)
+	wait_until(gantry_server_is_alive(f.s) == alive)
 		usleep(1000);
-	return gantry_server_is_alive(f.s) == alive;
 }
 
 /* The device was opened for so many a time, and is up. */
-static bool
-comes_anew(unsigned context)
+static void
+wait_opened(unsigned context)
 {
-	uint64_t end = clock_ns() + 60 * NS_PER_S;
-
-	while (rdma_rail_context(rdma_rail(f.s->rd, 0)) != context && clock_ns() < end)
+	wait_until(rdma_rail_context(rdma_rail(f.s->rd, 0)) == context)
 		usleep(1000);
-	return comes(1);
+	wait_alive(1);
 }
 
 static void
@@ -381,12 +375,12 @@ port_down(void **state)
 
 	works_again();
 	ctl("port mlx5_0 down");
-	assert_true(comes(0));
+	wait_alive(0);
 	assert_int_equal(move(GANTRY_PUSH, 0, PART, NULL), -ENODEV);
 	assert_true(said("no port is up that leads there"));
 	assert_int_equal(gantry_channel_poll(f.c, &done, 1), -ENODEV);
 	ctl("port mlx5_0 up");
-	assert_true(comes(1));
+	wait_alive(1);
 	works_again();
 }
 
@@ -407,7 +401,7 @@ one_of_two_ports(void **state)
 	assert_true(used >= 0);
 	assert_null(f.c->lane[1 - used]);
 	ctl("port mlx5_%d down", used);
-	while (rdma_rail_state(rdma_rail(f.s->rd, used)) == RAIL_UP)
+	wait_until(rdma_rail_state(rdma_rail(f.s->rd, used)) != RAIL_UP)
 		usleep(1000);
 	assert_true(gantry_server_is_alive(f.s));
 	/* The client's own port may be that one: then nobody answers, and that is what is said. */
@@ -421,7 +415,7 @@ one_of_two_ports(void **state)
 	}
 	assert_non_null(f.c->lane[1 - used]);
 	ctl("port mlx5_%d up", used);
-	while (rdma_rail_state(rdma_rail(f.s->rd, used)) != RAIL_UP)
+	wait_until(rdma_rail_state(rdma_rail(f.s->rd, used)) == RAIL_UP)
 		usleep(1000);
 	works_again();
 }
@@ -494,7 +488,7 @@ device_dies(void **state)
 		sleeper.p = p;
 		assert_int_equal(pthread_create(&sleeps, NULL, sleep_on, &sleeper), 0);
 		/* The first of the four, and one of each thread, are on the wire. */
-		assert_true(on_wire(&trace, 3));
+		wait_on_wire(&trace, 3);
 		forget();
 		ctl("device mlx5_0 reset pid=%d %s", getpid(), how[k]);
 		pthread_join(t, &ret);
@@ -508,7 +502,7 @@ device_dies(void **state)
 		/* Nothing comes into its buffer any more. */
 		fill(f.mem, PART, 5);
 		ctl("rule clear");
-		assert_true(comes_anew((unsigned)k + 2));
+		wait_opened((unsigned)k + 2);
 		while (got < 4) {
 			int n = gantry_channel_poll(asleep, done, 4);
 
@@ -552,21 +546,21 @@ device_away(void **state)
 
 	works_again();
 	ctl("device mlx5_0 reset pid=%d away=60s", getpid());
-	assert_true(comes(0));
+	wait_alive(0);
 	assert_int_equal(move(GANTRY_PUSH, 0, PART, NULL), -ENODEV);
-	while (!server_is_dead(f.s))
+	wait_until(server_is_dead(f.s))
 		usleep(1000);
 	assert_int_equal(gantry_region_add(f.s, mem, sizeof mem, &r), -ENODEV);
 	assert_int_equal(gantry_channel_new(f.s, &c), -ENODEV);
 	assert_true(said("is not back yet"));
 	ctl("device mlx5_0 back");
-	assert_true(comes(1));
+	wait_alive(1);
 	works_again();
 	/* One that comes back as it was: queue pairs have to be reset. */
 	ctl("device mlx5_0 lost");
-	assert_true(comes(0));
+	wait_alive(0);
 	ctl("device mlx5_0 back");
-	assert_true(comes(1));
+	wait_alive(1);
 	peer_stop(&f.peer);
 	start_peer();
 	works_again();
@@ -636,16 +630,14 @@ static void
 four_threads(void **state)
 {
 	struct worker w[4] = { 0 };
-	uint64_t end = clock_ns() + 60 * NS_PER_S;
 
 	for (unsigned i = 0; i < 4; i++) {
 		w[i].nr = i;
 		assert_int_equal(pthread_create(&w[i].thread, NULL, work, &w[i]), 0);
 	}
 	for (int i = 0; i < 4; i++) {
-		while (w[i].moves < 50 && clock_ns() < end)
+		wait_until(w[i].moves >= 50)
 			usleep(1000);
-		assert_true(w[i].moves >= 50);
 	}
 	atomic_store(&stop, true);
 	for (int i = 0; i < 4; i++)

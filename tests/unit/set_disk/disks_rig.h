@@ -177,7 +177,7 @@ ask_with(const struct store_disk_change *c)
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, disk_call_main, &call), 0);
-	while (!atomic_load(&call.is_over))
+	wait_until(atomic_load(&call.is_over))
 		turn();
 	pthread_join(thread, NULL);
 	return call.result;
@@ -192,19 +192,22 @@ ask(int kind, const char *disk)
 	return ask_with(&c);
 }
 
+static inline bool
+mover_runs(void)
+{
+	struct store_move_info i;
+
+	store_move_info(st, &i);
+	return i.is_running;
+}
+
 /* Waits until no drain or addition is in progress. */
 static inline void
 wait_for_mover(void)
 {
-	uint64_t until = clock_ns() + PATIENCE_NS;
-	struct store_move_info i;
-
-	do {
+	turn();
+	wait_until(!mover_runs())
 		turn();
-		store_move_info(st, &i);
-	} while (i.is_running && clock_ns() < until);
-	if (i.is_running)
-		fail_msg("it does not end: %s", i.trouble);
 }
 
 /* ---- what is in it ---- */

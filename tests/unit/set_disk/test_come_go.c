@@ -282,7 +282,7 @@ test_under_load(void **state)
 		char name[32];
 
 		atomic_store(&writers[i].stop, true);
-		while (!atomic_load(&writers[i].is_over))
+		wait_until(atomic_load(&writers[i].is_over))
 			store_user_turn(user);
 		pthread_join(writers[i].thread, NULL);
 		assert_true(writers[i].puts > 0 && writers[i].deletes > 0);

@@ -313,12 +313,8 @@ is_full(void)
 static void
 wait_full(void)
 {
-	uint64_t until = clock_ns() + PATIENCE_NS;
-
-	while (!is_full()) {
+	wait_until(is_full())
 		loop_for(&l, NS_PER_MS);
-		assert_true(clock_ns() < until);
-	}
 }
 
 /* ---- a disk fails ---- */
@@ -330,15 +326,13 @@ fail_one(int disk)
 	put_all(1);
 	bad[disk] = -EIO;
 	for (int i = 0; i < KEYS; i++) {
-		uint64_t until = clock_ns() + PATIENCE_NS;
 		int r;
 
 		/* A PUT whose first disk fails under it is to be sent again. */
-		while ((r = put_nr(i, 2)) != 0 && clock_ns() < until) {
+		wait_until((r = put_nr(i, 2)) == 0) {
 			assert_true(r == -ECANCELED || r == -EROFS || r == -EAGAIN);
 			loop_for(&l, NS_PER_MS);
 		}
-		assert_int_equal(r, 0);
 	}
 	must_have_all(2);
 	/* A disk that has failed is not mended. */
@@ -444,7 +438,7 @@ scrub_seconds(uint64_t seed)
 static void
 lose_bytes(void (*lose)(int disk))
 {
-	uint64_t until = clock_ns() + PATIENCE_NS;
+	uint64_t seen = 0, now;
 	struct set *c;
 
 	assert_int_equal(make_two(BUCKET), 0);
@@ -454,15 +448,10 @@ lose_bytes(void (*lose)(int disk))
 	c = set_of(st);
 	assert_true(set_counted(c, COUNT_READ_SECONDARY) > 0);
 	/* One at a time is mended, as it is read. */
-	for (uint64_t seen = 0; clock_ns() < until;) {
-		uint64_t now;
-
+	wait_until((now = set_counted(c, COUNT_READ_SECONDARY)) == seen) {
+		seen = now;
 		must_have_all(1);
 		loop_for(&l, 20 * NS_PER_MS);
-		now = set_counted(c, COUNT_READ_SECONDARY);
-		if (now == seen)
-			break;
-		seen = now;
 	}
 	assert_true(set_counted(c, COUNT_REPAIRED) > 0);
 	must_have_copies(2);
@@ -726,14 +715,10 @@ test_second_full(void **state)
 	assert_int_equal(version_of(0, &k), version_of(1, &k));
 	/* There is room for some pieces, not for all. */
 	for (int i = 0; i < 2; i++) {
-		uint64_t until = clock_ns() + PATIENCE_NS;
-
 		key_with_one(other, 1, i);
 		assert_int_equal(obj_delete(&l, "1b", other, NULL), 1);
-		do {
+		wait_until((store_unit_info(st, 1, &after), after.free_bytes >= (uint64_t)(i + 1) * 4 * MIB))
 			loop_for(&l, NS_PER_MS);
-			store_unit_info(st, 1, &after);
-		} while (after.free_bytes < (uint64_t)(i + 1) * 4 * MIB && clock_ns() < until);
 	}
 	a.size = 16 * MIB;
 	a.announce = STORE_SIZE_UNKNOWN;

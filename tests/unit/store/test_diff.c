@@ -28,7 +28,7 @@ turn(struct diff_end *e)
 static void
 stop(struct diff_end *e)
 {
-	while (!store_detach(l.p))
+	wait_until(store_detach(l.p))
 		turn(e);
 	store_stop(e->store);
 	e->store = NULL;
@@ -78,7 +78,7 @@ kill_it(struct diff_end *e)
 	char err[512] = "";
 
 	fault_ring_hook = refuse_writes;
-	while (!store_detach(l.p))
+	wait_until(store_detach(l.p))
 		turn(e);
 	store_stop(e->store);
 	fault_ring_hook = NULL;

@@ -6,6 +6,7 @@
 #include "tests/fake/mem_store.h"
 #include "tests/fake/store_contract.h"
 #include "tests/fake/store_loop.h"
+#include "tests/fake/wait.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -50,7 +51,7 @@ end(void)
 	assert_int_equal(mem_store_inflight(con.store), 0);
 	assert_int_equal(mem_store_open_nr(con.store), 0);
 	assert_int_equal(mem_store_put_nr(con.store), 0);
-	while (!store_detach(con.port))
+	wait_until(store_detach(con.port))
 		turn(&con);
 	store_stop(con.store);
 }
@@ -76,7 +77,7 @@ finish(struct store_op *op, int r, int done_before)
 {
 	if (r)
 		return r < 0 ? r : op->result;
-	while (done_nr == done_before)
+	wait_until(done_nr != done_before)
 		turn(&con);
 	return op->result;
 }

@@ -106,7 +106,7 @@ static int
 teardown(void **state)
 {
 	walk_pause(s, true);
-	while (walk_busy(s))
+	wait_until(!walk_busy(s))
 		turn();
 	walk_free(s);
 	s = NULL;
@@ -120,35 +120,23 @@ teardown(void **state)
 static void
 wait_walks(uint64_t walks)
 {
-	uint64_t until = clock_ns() + 60 * NS_PER_S;
-
-	while (info().walks < walks) {
-		assert_true(clock_ns() < until);
+	wait_until(info().walks >= walks)
 		turn();
-	}
 }
 
 static void
 wait_bytes(uint64_t bytes)
 {
-	uint64_t until = clock_ns() + 60 * NS_PER_S;
-
-	while (info().bytes < bytes) {
-		assert_true(clock_ns() < until);
+	wait_until(info().bytes >= bytes)
 		turn();
-	}
 }
 
 /* Until a read is in flight, which the ring is not asked about. */
 static void
 wait_read(void)
 {
-	uint64_t until = clock_ns() + 60 * NS_PER_S;
-
-	while (!walk_busy(s)) {
-		assert_true(clock_ns() < until);
+	wait_until(walk_busy(s))
 		timers_run(&timers, clock_ns());
-	}
 }
 
 /* Flips a bit of the object made of that seed on that disk, off bytes from where its first ones lie. */
@@ -254,7 +242,7 @@ test_comes_round(void **state)
 	make_scrub(10 * NS_PER_MS, FAST);
 	wait_walks(2);
 	scrub_set(0, FAST);
-	while (info().state != WALK_IDLE)
+	wait_until(info().state == WALK_IDLE)
 		turn();
 	assert_int_equal(timers_next(&timers), UINT64_MAX);
 	/* It rests from the end of the last walk on. */
@@ -387,7 +375,7 @@ test_pauses(void **state)
 	walk_pause(s, true);
 	walk_pause(s, true);
 	assert_int_equal(info().state, WALK_PAUSED);
-	while (walk_busy(s))
+	wait_until(!walk_busy(s))
 		turn();
 	seen = info().bytes;
 	turn_for(100 * NS_PER_MS);
@@ -407,12 +395,12 @@ test_pauses(void **state)
 	wait_read();
 	assert_int_equal(walk_cancel(s), 0);
 	assert_int_equal(walk_cancel(s), -EALREADY);
-	while (info().state != WALK_IDLE)
+	wait_until(info().state == WALK_IDLE)
 		turn();
 	assert_int_equal(walk_begin(s), 0);
 	wait_read();
 	walk_pause(s, true);
-	while (walk_busy(s))
+	wait_until(!walk_busy(s))
 		turn();
 	assert_int_equal(walk_cancel(s), 0);
 	assert_int_equal(info().state, WALK_IDLE);
@@ -480,7 +468,7 @@ test_disk_hangs(void **state)
 	assert_int_equal(walk_begin(s), -EALREADY);
 	assert_int_equal(info().state, WALK_RUNNING);
 	reads_end_with = 0;
-	while (info().state != WALK_IDLE)
+	wait_until(info().state == WALK_IDLE)
 		turn();
 	assert_int_equal(info().walks, 0);
 	assert_int_equal(pins(), 0);
@@ -642,12 +630,8 @@ walk_once(void)
 static void
 wait_repaired(uint64_t nr)
 {
-	uint64_t until = clock_ns() + 60 * NS_PER_S;
-
-	while (set_counted(set_of(st), COUNT_REPAIRED) < nr) {
-		assert_true(clock_ns() < until);
+	wait_until(set_counted(set_of(st), COUNT_REPAIRED) >= nr)
 		turn();
-	}
 	assert_int_equal(set_counted(set_of(st), COUNT_REPAIRED), nr);
 }
 

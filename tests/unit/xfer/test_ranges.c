@@ -15,6 +15,7 @@
 #include "base/mailbox.h"
 #include "tests/fake/fake_chan.h"
 #include "tests/fake/mem_store.h"
+#include "tests/fake/wait.h"
 #include "xfer/xfer.h"
 
 #include <errno.h>
@@ -64,7 +65,7 @@ on_op(struct store_op *op)
 static int
 wait_op(struct store_op *op, int r)
 {
-	while (r == 0 && !is_over)
+	wait_until(r != 0 || is_over)
 		turn();
 	is_over = false;
 	return r < 0 ? r : op->result;
@@ -167,7 +168,7 @@ teardown(void **state)
 	assert_int_equal(mem_store_put_nr(st), 0);
 	assert_int_equal(mem_store_inflight(st), 0);
 	chan_free(ch);
-	while (!store_detach(port))
+	wait_until(store_detach(port))
 		turn();
 	store_stop(st);
 	bufpool_fini(&bufs);
@@ -214,7 +215,7 @@ begin(struct xfer *x, bool is_tight)
 static void
 wait_end(struct xfer *x)
 {
-	while (!ended)
+	wait_until(ended)
 		turn();
 	assert_int_equal(x->result, 0);
 }
@@ -450,7 +451,7 @@ test_copy_ends(void **state)
 				turn();
 			ended |= !ended && xfer_cancel(&x, -ETIME) > 0;
 		}
-		while (!ended)
+		wait_until(ended)
 			turn();
 		assert_true(x.result < 0 || i % 4 >= 2);
 		xfer_fini(&x);
@@ -524,7 +525,7 @@ longest_piece(void)
 	assert_int_equal(chan_lease_get(ch, &ls, &tok, NULL), 1);
 	fake_chan_hold(ch, true);
 	xfer_push(&x, &obj, 0, size, &ls, 2 << 20);
-	while (!ended) {
+	wait_until(ended) {
 		if (fake_chan_op_nr(ch)) {
 			struct chan_op *op = fake_chan_op(ch, 0);
 
