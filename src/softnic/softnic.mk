@@ -58,7 +58,7 @@ $(O)/softnicctl: $(SOFTNIC_CTL_SRC:%.c=$(O)/%.o) $(O)/src/softnic/fabric.o
 SOFTNIC_TEST_SRC := $(wildcard tests/softnic/*.c)
 SOFTNIC_TESTS := $(patsubst tests/softnic/%.c,$(O)/softnic-tests/%,$(filter tests/softnic/t_%.c,$(SOFTNIC_TEST_SRC)))
 SOFTNIC_TEST_LIB := $(patsubst %.c,$(O)/%.o,$(filter-out tests/softnic/t_%.c,$(SOFTNIC_TEST_SRC))) \
-	$(O)/src/client/cmd/hwcheck/hw_verbs.o $(O)/base.a
+	$(O)/src/client/cmd/hwcheck/hw_verbs.o $(O)/src/client/cmd/hwcheck/hw_rc.o $(O)/base.a
 $(SOFTNIC_TESTS): $(O)/softnic-tests/%: $(O)/tests/softnic/%.o $(SOFTNIC_TEST_LIB) | softnic
 	@mkdir -p $(@D); echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(LD_TESTS) -o $@ $(filter %.o %.a,$^) -libverbs -lmlx5 -lrdmacm -lpthread

@@ -59,16 +59,18 @@ clear(void)
 	sn_ctl("rule clear");
 }
 
-/* Waits until a work request met the only rule there is: from then on it is under way. */
+/* Waits until nr work requests met the only rule there is: from then on they are under way. */
 static inline void
-under_way(void)
+under_way(int nr)
 {
 	uint64_t end = sn_now_ms() + SN_PATIENCE_MS;
+	const char *hits;
 	char line[512];
 
 	do {
 		must(ctl(line, "rule list") == 0 && sn_now_ms() < end);
-	} while (!strstr(line, " hits=") || strstr(line, " hits=0"));
+		hits = strstr(line, " hits=");
+	} while (!hits || atoi(hits + 6) < nr);
 }
 
 static inline int

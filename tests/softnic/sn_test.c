@@ -2,6 +2,7 @@
 /* Helpers of the software NIC's tests; sn_test.h says what each does. */
 #include "sn_test.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -259,6 +260,103 @@ sn_next_event(struct ibv_context *ctx, int wait_ms, struct ibv_async_event *ret_
 		*ret_ev = ev;
 
 	return (int)ev.event_type;
+}
+
+/* ---- proofs that something does not come ---- */
+
+bool
+sn_quiet(struct ibv_context *ctx)
+{
+	char cmd[64];
+
+	snprintf(cmd, sizeof(cmd), "port %s pkey ffff", ibv_get_device_name(ctx->device));
+	for (int i = 0; i < 2; i++) {
+		sn_ctl(cmd);
+		if (sn_next_event(ctx, SN_PATIENCE_MS, NULL) != IBV_EVENT_PKEY_CHANGE)
+			return false;
+	}
+
+	return true;
+}
+
+int
+sn_threads(const char *name)
+{
+	DIR *d = opendir("/proc/self/task");
+	struct dirent *e;
+	int nr = 0;
+
+	must(d);
+	while ((e = readdir(d))) {
+		char path[300], comm[32] = "";
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+		f = e->d_name[0] != '.' ? fopen(path, "re") : NULL;
+		if (!f)
+			continue;
+		if (fgets(comm, sizeof(comm), f)) {
+			comm[strcspn(comm, "\n")] = 0;
+			nr += !name || strcmp(comm, name) == 0;
+		}
+		fclose(f);
+	}
+	closedir(d);
+
+	return nr;
+}
+
+void
+sn_threads_wait(const char *name, int nr)
+{
+	for (uint64_t end = sn_now_ms() + SN_PATIENCE_MS; sn_threads(name) != nr;)
+		must(sn_now_ms() < end);
+}
+
+void
+sn_turns_init(struct sn_turns *t, struct hw_port *d)
+{
+	struct hw_dci_opt o = { .depth = SN_TURNS, .sge = 1, .cqe = 1, .timeout = 14, .retry = 7 };
+	struct hw_end self;
+
+	t->chan = o.chan = ibv_create_comp_channel(d->ctx);
+	t->mr = hw_mem_new(d, 16, HW_REMOTE);
+	must(t->chan && t->mr);
+	must(hw_rc_new(&t->rc, d, &o) == 0 && hw_rc_end(d, t->rc.qp, &self) == 0 &&
+	     hw_rc_connect(d, t->rc.qp, &self, HW_REMOTE, &o) == 0);
+}
+
+void
+sn_turns(struct sn_turns *t, unsigned nr)
+{
+	struct ibv_sge s = { (uintptr_t)t->mr->addr, 8, t->mr->lkey };
+	struct ibv_send_wr wr = { .sg_list = &s, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	struct pollfd p = { .fd = t->chan->fd, .events = POLLIN };
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_SQD };
+	struct ibv_wc wc = { 0 };
+	struct ibv_cq *cq;
+	void *cx;
+
+	wr.wr.rdma.remote_addr = (uintptr_t)t->mr->addr + 8;
+	wr.wr.rdma.rkey = t->mr->rkey;
+	must(nr > 0 && nr <= SN_TURNS && ibv_req_notify_cq(t->rc.plain_cq, 0) == 0);
+	/* Work that is posted in SQD is the engine's, also in inline mode. */
+	must(ibv_modify_qp(t->rc.qp, &a, IBV_QP_STATE) == 0);
+	for (unsigned n = 0; n < nr; n++) {
+		wr.send_flags = n + 1 == nr ? IBV_SEND_SIGNALED : 0;
+		must(ibv_post_send(t->rc.qp, &wr, &bad) == 0);
+	}
+	a.qp_state = IBV_QPS_RTS;
+	must(ibv_modify_qp(t->rc.qp, &a, IBV_QP_STATE) == 0);
+	must(poll(&p, 1, SN_PATIENCE_MS) == 1 && ibv_get_cq_event(t->chan, &cq, &cx) == 0);
+	ibv_ack_cq_events(cq, 1);
+	must(ibv_poll_cq(cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+}
+
+void
+sn_turns_fini(struct sn_turns *t)
+{
+	must(hw_dci_free(&t->rc) == 0 && hw_mem_free(t->mr) == 0 && ibv_destroy_comp_channel(t->chan) == 0);
 }
 
 /* ---- a target in another process ---- */

@@ -95,4 +95,28 @@ void sn_remote_kill(struct sn_remote *r);
 void sn_maybe_target(int argc, char **argv);
 int sn_next_event(struct ibv_context *ctx, int wait_ms, struct ibv_async_event *ret_ev);
 
+/* ---- proofs that something does not come: something else comes, which can only come after it ---- */
+
+/* Causes an event of the port (of its P_Key, which stays), waits for it, and does so once more. Then each event that was caused before has
+ * come, and the watcher of this process has looked at all contexts after the begin of the call. False: an event of another kind came. */
+bool sn_quiet(struct ibv_context *ctx);
+
+/* Waits until this process has nr threads with this name (`softnic-engine`), or nr of any name for NULL: what another one would do is done. */
+void sn_threads_wait(const char *name, int nr);
+int sn_threads(const char *name);
+
+/* Turns of the engine of a context, which executes its queue pairs in turn, a step each: a queue pair that writes to itself. The
+ * completion is not polled for, because a thread that polls executes work as well. */
+struct sn_turns {
+	struct hw_dci rc;
+	struct ibv_comp_channel *chan;
+	struct ibv_mr *mr;
+};
+#define SN_TURNS 512
+void sn_turns_init(struct sn_turns *t, struct hw_port *d);
+/* Waits for nr turns of the engine, at most SN_TURNS: work that was queued before has had so many as well. In both modes on the thread of
+ * the engine. No fault rule may be for the turns. */
+void sn_turns(struct sn_turns *t, unsigned nr);
+void sn_turns_fini(struct sn_turns *t);
+
 #endif

@@ -426,7 +426,7 @@ test_ghost(void)
 	sn_ctl("firmware ghost=30ms");
 	rule("delay=3600s");
 	post(false, 100, 1);
-	under_way();
+	under_way(1);
 	must(ibv_modify_qp(dci.qp, &a, IBV_QP_STATE) == 0);
 	ok(sn_wait(&dci, NULL) == IBV_WC_WR_FLUSH_ERR, "flushed");
 	while (ask(FILLED, 9, 100) != 1 && sn_now_ms() < end)
@@ -538,6 +538,9 @@ test_dereg(void)
 static void
 test_reset(void)
 {
+	struct sn_turns turns;
+
+	sn_turns_init(&turns, &dev);
 	must(ask(SLOW, 3000, 0) == 0);
 	for (unsigned round = 0; round < 8; round++) {
 		for (uint64_t id = 0; id < 4; id++)
@@ -545,10 +548,13 @@ test_reset(void)
 		sn_nap_ms(round * 3);
 		ready();
 		must(ask(SET, EDGE, 0) == 0);
-		sn_nap_ms(10);
+		/* More turns than the rest of it takes, of the engine, and two more looks of the owner's thread for copies to do. */
+		sn_turns(&turns, 32);
+		ok(go(true, 8) == IBV_WC_SUCCESS && go(true, 8) == IBV_WC_SUCCESS, "two READs");
 		ok(ask(IS_SET, EDGE, 0) == 1, "round %u: no byte after RESET", round);
 	}
 	must(ask(SLOW, 0, 0) == 0);
+	sn_turns_fini(&turns);
 }
 
 static pid_t

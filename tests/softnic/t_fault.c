@@ -13,6 +13,8 @@
 
 enum { LEN = 256 << 10 };
 
+static struct sn_turns turns;
+
 /* From empty to a bytes of v, then zeros. */
 static bool
 prefix(const uint8_t *p, size_t a, uint8_t v, size_t len)
@@ -233,12 +235,13 @@ test_delay(void)
 	clear();
 
 	blank(0x32);
-	rule("hold=3600s");
+	rule("hold=3600s limit=1");
 	start = sn_now_ms();
 	post(false, LEN, 3);
 	while (!prefix(target.buf, LEN, 0x32, LEN) && sn_now_ms() - start < SN_PATIENCE_MS)
 		ok(polled() == 0, "no completion yet");
 	ok(prefix(target.buf, LEN, 0x32, LEN), "the bytes are there before");
+	sn_turns(&turns, 8);
 	ok(polled() == 0, "the completion is not");
 	clear();
 	ok(sn_wait(&dci, NULL) == IBV_WC_SUCCESS, "it comes when the rule goes");
@@ -258,10 +261,11 @@ test_gate(void)
 	char line[512];
 
 	blank(0x41);
-	int id = rule("delay=3600s");
+	int id = rule("delay=3600s limit=1");
 
 	post(false, LEN, 1);
-	sn_nap_ms(20);
+	under_way(1);
+	sn_turns(&turns, 8);
 	ok(polled() == 0 && prefix(target.buf, 0, 0, LEN), "it waits");
 	ok(ctl(line, "rule del %d", id) == 0, "the rule goes");
 	ok(sn_wait(&dci, NULL) == IBV_WC_SUCCESS && prefix(target.buf, LEN, 0x41, LEN), "and it goes on");
@@ -269,22 +273,24 @@ test_gate(void)
 	blank(0x42);
 	rule("delay=3600s");
 	post(false, LEN, 2);
-	sn_nap_ms(5);
+	under_way(1);
 	must(ibv_modify_qp(dci.qp, &a, IBV_QP_STATE) == 0);
 	ok(sn_wait(&dci, NULL) == IBV_WC_WR_FLUSH_ERR, "ERR flushes it");
 	ready();
 	post(false, LEN, 3);
-	sn_nap_ms(5);
+	under_way(2);
 	ready();
 	ok(polled() == 0, "RESET drops it");
 	sn_dci_init(&i, &dev, NULL);
 	sn_dci_to(&i, &tok);
 	must(sn_post(&i, false, &tok, tok.addr, mr, buf, LEN, 1) == 0);
-	sn_nap_ms(5);
+	under_way(3);
 	sn_dci_fini(&i);
 	clear();
-	sn_nap_ms(20);
-	ok(prefix(target.buf, 0, 0, LEN), "no byte of the three landed");
+	/* After a look of the watcher the engine would have what the rule has released. */
+	ok(sn_quiet(dev.ctx), "no event");
+	sn_turns(&turns, 8);
+	ok(polled() == 0 && prefix(target.buf, 0, 0, LEN), "no byte of the three landed");
 	ok(go(false, 8) == IBV_WC_SUCCESS, "usable");
 }
 
@@ -299,8 +305,10 @@ test_completions(void)
 	post(false, 8, 2);
 	ok(sn_wait(&dci, &id) == IBV_WC_SUCCESS && id == 2, "drop: only the next completes");
 	ok(prefix(target.buf, LEN, 0x51, LEN), "but the bytes landed");
-	sn_nap_ms(20);
-	ok(polled() == 0, "and nothing comes later");
+	for (uint64_t n = 0; n < 4; n++) {
+		post(false, 8, 10 + n);
+		ok(sn_wait(&dci, &id) == IBV_WC_SUCCESS && id == 10 + n && polled() == 0, "nor later");
+	}
 	clear();
 	rule("dup limit=1");
 	post(false, 8, 3);
@@ -452,6 +460,7 @@ int
 main(int argc, char **argv)
 {
 	pair_open(argc, argv, LEN);
+	sn_turns_init(&turns, &dev);
 	test_match();
 	test_seed();
 	test_status();
@@ -464,6 +473,7 @@ main(int argc, char **argv)
 	test_kill_target();
 	test_kill_stranger();
 	test_kill_initiator();
+	sn_turns_fini(&turns);
 	pair_close();
 
 	return sn_summary("faults");

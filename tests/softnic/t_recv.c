@@ -340,6 +340,24 @@ test_extended(void)
 	unpair();
 }
 
+/* Waits for three RNR NAKs more of a SEND to a queue pair without a receive, 10.24 ms each: the engine has looked at all of its other
+ * queue pairs between two of them. */
+static void
+three_naks(void)
+{
+	const struct opt o = { .rnr_retry = 3, .rnr_timer = 20 };
+	struct end from, into;
+
+	end_new(&from, &o);
+	end_new(&into, &o);
+	connect_to(from.qp, into.qp->qp_num, &o);
+	connect_to(into.qp, from.qp->qp_num, &o);
+	must(post_send(&from, IBV_WR_SEND, 77, 8, 0) == 0);
+	is_wc(from.scq, IBV_WC_RNR_RETRY_EXC_ERR, 77);
+	end_free(&from);
+	end_free(&into);
+}
+
 static void
 test_rnr(void)
 {
@@ -362,7 +380,9 @@ test_rnr(void)
 	unpair();
 	pair(&(struct opt){ .rnr_retry = 7, .rnr_timer = 20 });
 	must(post_send(&a, IBV_WR_SEND, 3, 8, IBV_SEND_SIGNALED) == 0);
-	sn_nap_ms(150); /* more than seven times 10.24 ms */
+	/* More than seven. */
+	for (int n = 0; n < 4; n++)
+		three_naks();
 	ok(ibv_poll_cq(a.scq, 1, &wc) == 0, "seven is without end");
 	post_recv(&b, 4, 8);
 	is_wc(a.scq, IBV_WC_SUCCESS, 3);
@@ -774,13 +794,22 @@ test_faults(void)
 static void
 test_port_and_device(void)
 {
+	static const enum ibv_event_type events[] = { IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE,
+						      IBV_EVENT_PORT_ERR, IBV_EVENT_PORT_ACTIVE,
+						      IBV_EVENT_DEVICE_FATAL };
 	struct ibv_wc wc;
+	struct end c;
 
 	pair(&(struct opt){ .timeout = 17 });
 	post_recv(&b, 1, 8);
 	sn_ctl("port mlx5_0 down");
 	must(post_send(&a, IBV_WR_SEND, 1, 8, IBV_SEND_SIGNALED) == 0);
-	sn_nap_ms(20);
+	/* The engine tries it, and after it the one of another pair, which gives up sooner. */
+	end_new(&c, &(struct opt){ 0 });
+	connect_to(c.qp, b.qp->qp_num, &(struct opt){ 0 });
+	must(post_send(&c, IBV_WR_RDMA_WRITE, 9, 8, 0) == 0);
+	is_wc(c.scq, IBV_WC_RETRY_EXC_ERR, 9);
+	end_free(&c);
 	ok(ibv_poll_cq(b.rcq, 1, &wc) == 0, "port down: nothing is received");
 	sn_ctl("port mlx5_0 up");
 	ok(is_wc(a.scq, IBV_WC_SUCCESS, 1) && is_wc(b.rcq, IBV_WC_SUCCESS, 1), "the retry delivers");
@@ -803,8 +832,9 @@ test_port_and_device(void)
 	must(post_send(&a, IBV_WR_SEND, 4, 8, IBV_SEND_SIGNALED) == 0);
 	ok(is_wc(a.scq, IBV_WC_SUCCESS, 4), "after the device is back, a reset queue pair works");
 	unpair();
-	while (sn_next_event(dev.ctx, 100, NULL) >= 0)
-		;
+	for (size_t n = 0; n < sizeof(events) / sizeof(events[0]); n++)
+		ok(sn_next_event(dev.ctx, SN_PATIENCE_MS, NULL) == (int)events[n], "event %zu", n);
+	ok(sn_quiet(dev.ctx), "and no more");
 }
 
 /* ---- another process ---- */
@@ -882,15 +912,23 @@ test_process(void)
 
 	pattern(9);
 	must(post_send(&a, IBV_WR_SEND, 1, LEN, IBV_SEND_SIGNALED) == 0);
-	sn_nap_ms(20);
+	/* With its first message that process begins to read its inbox. The request comes again, and before those of two more messages. */
+	for (uint64_t n = 0; n < 3; n++) {
+		post_recv(&a, 20 + n, LEN);
+		ask(fd, 's');
+		is_wc(a.rcq, IBV_WC_SUCCESS, 20 + n);
+		if (n == 0)
+			three_naks();
+	}
 	ok(ibv_poll_cq(a.scq, 1, &wc) == 0, "a process that has not posted a receive: RNR");
 	ask(fd, 'p');
 	ok(is_wc(a.scq, IBV_WC_SUCCESS, 1), "another process receives");
 	ask(fd, 'w');
 	/* The other direction: a stopped and a killed sender. */
-	kill(pid, SIGSTOP);
+	must(kill(pid, SIGSTOP) == 0 && waitpid(pid, &status, WUNTRACED) == pid);
 	must(post_send(&a, IBV_WR_SEND, 2, LEN, IBV_SEND_SIGNALED) == 0);
-	sn_nap_ms(50);
+	/* The sender looks for a dead receiver every 5 ms. */
+	three_naks();
 	ok(ibv_poll_cq(a.scq, 1, &wc) == 0, "a stopped process receives nothing");
 	kill(pid, SIGCONT);
 	ask(fd, 'p');

@@ -262,18 +262,20 @@ test_ghost(void)
 	struct hw_dci i;
 	struct ibv_mr *from = sn_mem_new(&devs[0], LEN);
 	uint64_t end;
+	int threads;
 
 	memset(from->addr, 0x5a, LEN);
 	sn_target_init(&t, &devs[0], LEN, all, all);
 	sn_target_token(&t, &to);
 	sn_ctl("firmware ghost=30ms");
+	threads = sn_threads(NULL);
 	for (int later = 0; later < 2; later++) {
 		memset(t.buf, 0, LEN);
 		must(hw_dci_new(&i, &devs[0], &hw_dci_plain) == 0);
 		sn_dci_to(&i, &to);
 		rule("op=write delay=3600s limit=1");
 		must(sn_post(&i, false, &to, to.addr, from, from->addr, LEN, 1) == 0);
-		under_way();
+		under_way(1);
 		must(hw_dci_move(&i, IBV_QPS_ERR) == 0 && hw_wait(&i, SN_PATIENCE_MS, &done) == 0);
 		ok(done.status == IBV_WC_WR_FLUSH_ERR, "flushed");
 		ok(hw_dci_free(&i) == 0, "and destroyed");
@@ -286,7 +288,8 @@ test_ghost(void)
 		if (later == 0)
 			sn_ctl("firmware ghost=0");
 	}
-	sn_nap_ms(50);
+	/* A ghost is a thread, which is there before the work request is flushed. */
+	sn_threads_wait(NULL, threads);
 	ok(t.buf[0] == 0 && t.buf[LEN - 1] == 0, "and do not without a ghost");
 	sn_target_fini(&t);
 	sn_mem_free(from);

@@ -162,7 +162,7 @@ test_bad_ones(void)
 	must(ibv_modify_qp(dci.qp, &a, IBV_QP_STATE) == 0 && sn_dci_rts(&dci, 8, 3) == 0);
 	sn_ctl("rule add delay=3600s limit=1 >/dev/null");
 	must(sn_post(&dci, false, &tok, tok.addr, mr, buf, 64, 3) == 0);
-	under_way();
+	under_way(1);
 	must(ibv_modify_qp(dci.qp, &a, IBV_QP_STATE) == 0 && sn_dci_rts(&dci, 8, 3) == 0);
 	sn_ctl("rule clear");
 	sn_ctl("rule add torn=50 status=REM_OP_ERR >/dev/null");
@@ -267,7 +267,7 @@ test_incomplete(void)
 	ok(trace("on", "six", ""), "on");
 	sn_ctl("rule add hold=3600s limit=1 >/dev/null"); /* until the rule goes */
 	must(sn_post(&dci, false, &tok, tok.addr, mr, buf, 64, 1) == 0);
-	under_way();
+	under_way(1);
 	ok(trace("on", "seven", ""), "another");
 	sn_ctl("rule clear");
 	ok(sn_wait(&dci, NULL) == IBV_WC_SUCCESS, "held");

@@ -174,14 +174,22 @@ test_zero_length(void)
 static void
 test_slots(void)
 {
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev.ctx);
+	struct hw_dci_opt opt = {
+		.depth = 5, .sge = 1, .cqe = 15, .timeout = 8, .retry = 3, .send_ops = 0x15, .chan = ch
+	};
+	struct pollfd p = { .events = POLLIN };
+	struct ibv_cq *cq;
 	struct hw_dci i;
 	uint64_t id = 0;
 	int r = 0, n = 0;
+	void *cx;
 
-	sn_dci_init(&i, &dev,
-		    &(struct hw_dci_opt){
-			    .depth = 5, .sge = 1, .cqe = 15, .timeout = 8, .retry = 3, .send_ops = 0x15 });
+	must(ch);
+	p.fd = ch->fd;
+	sn_dci_init(&i, &dev, &opt);
 	sn_dci_to(&i, &far.tok);
+	must(ibv_req_notify_cq(ibv_cq_ex_to_cq(i.cq), 0) == 0);
 	while (n < 100 && r == 0) {
 		ibv_wr_start(i.ex);
 		begin(&i, false, far.tok.rkey, far.tok.addr, (uint64_t)n, n == 7 ? IBV_SEND_SIGNALED : 0);
@@ -190,7 +198,7 @@ test_slots(void)
 		n += r == 0;
 	}
 	ok(n == 8 && r == ENOMEM, "depth 5 is 8 slots, then ENOMEM: %d, %d", n, r);
-	sn_nap_ms(20);
+	ok(poll(&p, 1, SN_PATIENCE_MS) == 1, "they are done: the completion of the last one is there");
 	ok(sn_post(&i, false, &far.tok, far.tok.addr, mr, buf, 8, 9) == ENOMEM, "done is not polled");
 	ok(sn_wait(&i, &id) == IBV_WC_SUCCESS && id == 7, "one completion, of the one that asked for it");
 	for (n = 0; n < 8; n++) {
@@ -207,6 +215,40 @@ test_slots(void)
 	}
 	ok(ibv_wr_complete(i.ex) == ENOMEM, "a batch of nine is refused whole");
 	ok(sn_xfer(&i, false, &far.tok, mr, buf, 8) == IBV_WC_SUCCESS, "and nothing of it is left");
+	must(ibv_get_cq_event(ch, &cq, &cx) == 0);
+	ibv_ack_cq_events(cq, 1);
+	sn_dci_fini(&i);
+	ok(ibv_destroy_comp_channel(ch) == 0, "destroy the channel");
+}
+
+static void
+post_send(struct hw_dci *i)
+{
+	ibv_wr_start(i->ex);
+	i->ex->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(i->ex);
+	mlx5dv_wr_set_dc_addr(i->dv, i->ah, far.tok.dctn, far.tok.dc_key);
+	ibv_wr_set_sge(i->ex, mr->lkey, (uintptr_t)buf, 8);
+	ok(ibv_wr_complete(i->ex) == 0, "SEND to a target without a receive");
+}
+
+/* Waits for the end of a SEND to the same target, which is tried again six times: other SENDs of the engine were, too. */
+static void
+six_tries(void)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTS, .timeout = 8, .retry_cnt = 3, .rnr_retry = 6 };
+	struct hw_dci i;
+
+	must(hw_dci_create(&i, &dev,
+			   &(struct hw_dci_opt){
+				   .depth = 1, .sge = 1, .cqe = 1, .send_ops = IBV_QP_EX_WITH_SEND }) == 0);
+	must(hw_dci_rtr(&i) == 0 &&
+	     ibv_modify_qp(i.qp, &a,
+			   IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+				   IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_SQ_PSN) == 0);
+	sn_dci_to(&i, &far.tok);
+	post_send(&i);
+	ok(sn_wait(&i, NULL) == IBV_WC_RNR_RETRY_EXC_ERR, "six times more");
 	sn_dci_fini(&i);
 }
 
@@ -356,13 +398,10 @@ test_local_errors(void)
 	ibv_dereg_mr(ro);
 	ibv_dereg_mr(foreign);
 	ibv_dealloc_pd(pd2);
-	ibv_wr_start(dci.ex);
-	dci.ex->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_send(dci.ex);
-	mlx5dv_wr_set_dc_addr(dci.dv, dci.ah, far.tok.dctn, far.tok.dc_key);
-	ibv_wr_set_sge(dci.ex, mr->lkey, (uintptr_t)buf, 8);
-	ok(ibv_wr_complete(dci.ex) == 0, "SEND to a target without a receive");
-	sn_nap_ms(20);
+	post_send(&dci);
+	/* More than seven tries, the largest number but "without end". */
+	for (int n = 0; n < 3; n++)
+		six_tries();
 	ok(ibv_poll_cq(ibv_cq_ex_to_cq(dci.cq), 1, &wc) == 0, "is tried without end");
 	must(ibv_modify_qp(dci.qp, &err, IBV_QP_STATE) == 0);
 	ok(sn_wait(&dci, NULL) == IBV_WC_WR_FLUSH_ERR, "until it is flushed");
