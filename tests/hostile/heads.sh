@@ -23,7 +23,7 @@ wait_for 20 nothing_is_held
 was=$(late)
 heads s3 "$S3" 3500 16 &
 s3=$!
-/usr/bin/python3 "$ROOT/tests/hostile/tls_idle.py" "$TLS" 16 &
+/usr/bin/python3 "$ROOT/tests/hostile/tls_idle.py" "$TLS" &
 idle=$!
 heads tls "$TLS" 300 16
 wait $s3 || fail "heads"

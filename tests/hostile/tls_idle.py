@@ -1,15 +1,16 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Over TLS, see heads.sh: python3 tls_idle.py HOST:PORT SECONDS
+"""Over TLS, see heads.sh: python3 tls_idle.py HOST:PORT
 
-What is idle stays for SECONDS (less than limits.idle), what has half a head or half a record does not (limits.head); for TLS 1.2 and 1.3,
-before the first request and behind one."""
+Connections with half a head or half a record are closed (limits.head). Idle connections, which are older than those, still serve when the
+last of those has been closed (limits.idle). For TLS 1.2 and 1.3, before the first request and after one and two."""
 import select
 import socket
 import ssl
 import sys
 import time
 
+WAIT_S = 60
 WHOLE = b"GET /bkt/small HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -65,12 +66,12 @@ class Conn:
 
 
 def main():
-    where, seconds = sys.argv[1], int(sys.argv[2])
-    idle, half = [], []
-    for name, version in (("1.2", ssl.TLSVersion.TLSv1_2), ("1.3", ssl.TLSVersion.TLSv1_3)):
-        for asked in (0, 1, 2):
-            for what, data, most, to in (("idle", b"", None, idle), ("half a head", b"GET /bkt/sm", None, half), ("half a record", WHOLE, 20, half),
-                                         ("a byte of a record", WHOLE, 1, half)):
+    where = sys.argv[1]
+    versions = (("1.2", ssl.TLSVersion.TLSv1_2), ("1.3", ssl.TLSVersion.TLSv1_3))
+
+    def conns(what, data, most):
+        for name, version in versions:
+            for asked in (0, 1, 2):
                 c = Conn(where, version)
                 for _ in range(asked):
                     c.ask()
@@ -78,9 +79,17 @@ def main():
                 time.sleep(0.1)
                 if data:
                     c.send(data, most)
-                to.append((f"TLS {name}, {what}, behind {asked} requests", c))
-    time.sleep(seconds)
-    bad = [n for n, c in half if not c.ended()]
+                yield f"TLS {name}, {what}, after {asked} requests", c
+
+    idle = list(conns("idle", b"", None))
+    half = []
+    for what, data, most in (("half a head", b"GET /bkt/sm", None), ("half a record", WHOLE, 20), ("a byte of a record", WHOLE, 1)):
+        half += conns(what, data, most)
+    bad, left, end = [], half, time.monotonic() + WAIT_S
+    while left and time.monotonic() < end:
+        time.sleep(0.1)
+        left = [(n, c) for n, c in left if not c.ended()]
+    bad += [f"{n}: still open" for n, _ in left]
     for n, c in idle:
         try:
             c.ask()
