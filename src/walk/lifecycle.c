@@ -146,7 +146,8 @@ leave_bucket(struct life *lf)
 			 (int)w->bucket_len, w->bucket, (unsigned long long)lf->expired,
 			 (unsigned long long)lf->aborted);
 	if (lf->left)
-		log_warn("lifecycle: bucket %.*s: %llu that were due are on a disk that failed, and stay",
+		log_warn("lifecycle: bucket %.*s: %llu that were due are damaged, or on a disk that failed, "
+			 "and stay",
 			 (int)w->bucket_len, w->bucket, (unsigned long long)lf->left);
 	walk_next_bucket(w);
 }
@@ -243,15 +244,12 @@ page_done(struct walk *w)
 	int r = lf->ls.op.result;
 
 	walk_held(w, lf->held_ns);
-	/* Without its bucket there is nothing left to do in it. */
-	if (r == -ENXIO) {
-		leave_bucket(lf);
-	} else if (r < 0) {
-		walk_end(w, strerror(-r));
-	} else {
+	if (r >= 0) {
 		lf->full |= lf->ls.more;
 		lf->due_at = 0;
 		walk_go_paced(w, lf->seen, step_due);
+	} else if (walk_leaves_bucket(w, r)) {
+		leave_bucket(lf);
 	}
 }
 
@@ -296,14 +294,12 @@ rules_read(struct walk *w)
 	struct life *lf = life_of(w);
 	int r = lf->attrs.stat.op.result;
 
-	if (r == -ENXIO) {
-		leave_bucket(lf);
-	} else if (r < 0) {
-		walk_end(w, strerror(-r));
-	} else {
+	if (r >= 0) {
 		if (!bucket_attrs_find(&lf->attrs, BUCKET_LIFECYCLE, &lf->rules, &lf->rules_len))
 			lf->rules = NULL;
 		lf->ruled(w);
+	} else if (walk_leaves_bucket(w, r)) {
+		leave_bucket(lf);
 	}
 }
 
@@ -362,22 +358,22 @@ step_uploads(struct walk *w)
 
 /* ---- what is due of a page ---- */
 
-/* A disk that has failed, or fails under it: it stands still for that one. */
+/* The disk of the object has failed, or fails now, or the record of the object is damaged: the object stays. */
 static bool
-is_of_a_disk(int r)
+is_of_one(int r)
 {
-	return r == -EROFS || r == -ENODEV || r == -ECANCELED;
+	return r == -EROFS || r == -ENODEV || r == -ECANCELED || r == -EBADMSG;
 }
 
 /* r: of what ended it.  Gone or changed meanwhile: not ours to end any more. */
 static void
 due_done(struct life *lf, int r)
 {
-	if (r < 0 && r != -ENOENT && r != -ESTALE && r != -ENXIO && !is_of_a_disk(r)) {
+	if (r < 0 && r != -ENOENT && r != -ESTALE && r != -ENXIO && !is_of_one(r)) {
 		walk_end(&lf->walk, strerror(-r));
 		return;
 	}
-	lf->left += r < 0 && is_of_a_disk(r);
+	lf->left += r < 0 && is_of_one(r);
 	lf->due_at++;
 	walk_go_paced(&lf->walk, 1, step_due);
 }

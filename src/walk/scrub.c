@@ -183,12 +183,10 @@ page_listed(struct walk *w)
 	int r = s->ls.op.result;
 
 	s->listed = !s->ls.more;
-	if (r == -ENXIO || (r == -EOPNOTSUPP && s->uploads))
-		walk_next_bucket(w);
-	else if (r < 0)
-		walk_end(w, strerror(-r));
-	else
+	if (r >= 0)
 		walk_go(w, step_next);
+	else if ((r == -EOPNOTSUPP && s->uploads) || walk_leaves_bucket(w, r))
+		walk_next_bucket(w);
 }
 
 static void

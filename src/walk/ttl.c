@@ -245,12 +245,9 @@ page_done(struct walk *w)
 	struct ttl *t = ttl_of(w);
 	int r = t->ls.op.result;
 
-	/* The bucket may have been removed in the meantime. */
-	if (r < 0 && r != -ENXIO)
-		walk_end(w, strerror(-r));
-	else if (r >= 0 && t->ls.more)
+	if (r >= 0 && t->ls.more)
 		walk_go_paced(w, t->seen, step_page);
-	else
+	else if (r >= 0 || walk_leaves_bucket(w, r))
 		walk_next_bucket(w);
 }
 

@@ -4,6 +4,8 @@
 
 #include "base/check.h"
 #include "base/list.h"
+#define LOG_MODULE "store"
+#include "base/log.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -196,6 +198,18 @@ void
 walk_next_bucket(struct walk *w)
 {
 	walk_go(w, step_bucket);
+}
+
+bool
+walk_leaves_bucket(struct walk *w, int r)
+{
+	check(r < 0);
+	if (r == -EBADMSG)
+		log_warn("bucket %s is left out by a walk: its row, or a part of its index, is damaged",
+			 w->bucket);
+	else if (r != -ENXIO)
+		walk_end(w, strerror(-r));
+	return r == -EBADMSG || r == -ENXIO;
 }
 
 bool

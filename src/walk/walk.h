@@ -152,6 +152,9 @@ void walk_await(struct walk *w, struct store_op *op, int r, walk_fn then);
 void walk_done(struct walk *w);
 /* Continues with the bucket after w->bucket; ends the walk after the last bucket. */
 void walk_next_bucket(struct walk *w);
+/* Returns true if the walker has to leave the bucket, because an operation had the error r: the bucket was removed,
+ * or is damaged. Otherwise ends the walk. */
+bool walk_leaves_bucket(struct walk *w, int r);
 /* Returns true if a key belongs to the share of this process. If several processes use one store, each of
  * them walks a part of every bucket. */
 bool walk_has(const struct walk *w, const char *key, size_t len);

@@ -218,14 +218,14 @@ test_keeps_to_its_rate(void **state)
 	assert_int_equal(counted(STATS_EXPIRED), 600);
 }
 
-/* A disk that fails has no part in it, and ends no walk. */
+/* A disk that fails, or a damaged record, has no part in it, and ends no walk. */
 static void
 test_failed_disk(void **state)
 {
-	static const int errors[] = { -EROFS, -ENODEV };
+	static const int errors[] = { -EROFS, -ENODEV, -EBADMSG };
 
 	set_rules("bkt", RULE("tmp/", PAST));
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		uint64_t expired, walks;
 
 		wait_walks(1);
@@ -238,6 +238,30 @@ test_failed_disk(void **state)
 		rig_until(counted(STATS_LIFE_WALKS) == walks + 2);
 		assert_int_equal(counted(STATS_EXPIRED) - expired, 10);
 	}
+}
+
+/* A bucket whose list or documents are damaged is left out; the next one is not. */
+static void
+test_damaged_bucket(void **state)
+{
+	static const enum mem_fault steps[] = { MEM_LIST, MEM_STAT };
+
+	make_bucket("next");
+	make_objects("bkt", "tmp/", 3);
+	set_rules("bkt", RULE("tmp/", PAST));
+	set_rules("next", RULE("tmp/", PAST));
+	for (int i = 0; i < 2; i++) {
+		uint64_t before = counted(STATS_EXPIRED);
+
+		make_objects("next", "tmp/", 10);
+		/* The first list is that of the buckets. */
+		mem_store_fail(rig.store, steps[i], -EBADMSG, steps[i] == MEM_LIST, 1);
+		wait_walks(1);
+		assert_int_equal(counted(STATS_EXPIRED) - before, 10);
+		assert_true(is_there("bkt", "tmp/0002"));
+	}
+	wait_walks(1);
+	assert_false(is_there("bkt", "tmp/0002"));
 }
 
 /* The walk goes on behind errors, and while the core drains it rests. */
@@ -479,6 +503,7 @@ main(void)
 		cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_keeps_to_its_rate, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_failed_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_damaged_bucket, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_errors_and_pauses, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_unreadable_rules, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_uploads, setup, teardown),
