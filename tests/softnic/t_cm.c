@@ -562,14 +562,28 @@ test_process(const char *self)
 static void
 test_port_of_connection(void)
 {
+	struct hw_token nobody = { .dctn = 1 };
 	struct ibv_wc wc;
+	struct hw_port p;
+	struct hw_dci i;
 
 	route_to("127.0.0.1", PORT);
 	connect_both();
+	p = (struct hw_port){
+		.ctx = a.id->verbs, .pd = a.id->pd, .nr = 1, .gid_index = SN_GID_ROW, .mtu = IBV_MTU_1024
+	};
+	must(ibv_query_gid(p.ctx, 1, SN_GID_ROW, &nobody.gid) == 0);
+	sn_dci_init(&i, &p, NULL);
+	sn_dci_to(&i, &nobody);
 	memset(a.mem, 0x77, LEN);
 	memset(b.mem, 0, LEN);
 	sn_ctl("port mlx5_0 down");
 	must(rdma_post_write(a.id, NULL, a.mem, LEN, a.mr, 0, (uintptr_t)b.mem, b.mr->rkey) == 0);
+	/* The engine has tried it before that of another queue pair, which gives up sooner. */
+	ok(sn_post(&i, false, &nobody, 0, a.mr, a.mem, 8, 1) == 0 &&
+		   sn_wait(&i, NULL) == IBV_WC_RETRY_EXC_ERR,
+	   "another queue pair gives up");
+	sn_dci_fini(&i);
 	ok(ibv_poll_cq(a.id->send_cq, 1, &wc) == 0 && b.mem[0] == 0, "port down: nothing is written");
 	sn_ctl("port mlx5_0 up");
 	ok(wc_status(a.id->send_cq) == IBV_WC_SUCCESS && b.mem[LEN - 1] == 0x77, "the retry writes");
