@@ -96,8 +96,8 @@ forge 901 "$T/mine.row"
 forge 902 127.0.0.1:6800/1
 forge 903 10.0.0.9:0/77
 rows >"$T/rows"
-for n in $me 901; do tried "gateway $n is not put on the cluster's blocklist: 127.0.0.1:0/[0-9]* in its row is an address of one that runs"; done
-tried "gateway 902 is not put on the cluster's blocklist: \"127.0.0.1:6800/1\" in its row is no address of a client's connection"
+for n in $me 901; do tried "after gateway $n yet: \"127.0.0.1:0/[0-9]*\" in its row is an address of one that runs"; done
+tried "after gateway 902 yet: \"127.0.0.1:6800/1\" in its row is no address of a client's connection"
 tried "gateway 903 (10.0.0.9:0/77) cannot be put on the cluster's blocklist: "
 blocked | cmp - "$T/blocked" || fail "forged rows have put on the blocklist: $(blocked)"
 rows | cmp - "$T/rows" || fail "forged rows were cleaned up after: $(rows)"

@@ -318,7 +318,8 @@ read_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *ret_addrs
 struct blocking {
 	struct rstore *st;
 	struct gateway_addrs *addrs;
-	const char *living; /* an address of the dead gateway that a running gateway has as well */
+	const char *bad; /* an address that must not be on the blocklist */
+	bool is_living;  /* a running gateway has it as well */
 };
 
 static int
@@ -333,8 +334,10 @@ on_living(void *cookie, const char *key, size_t key_len, const char *val, size_t
 		return 0;
 	for (uint32_t i = 0; e == 0 && i < of.nr; i++) {
 		for (uint32_t k = 0; k < b->addrs->nr; k++) {
-			if (strcmp(of.addr[i], b->addrs->addr[k]) == 0)
-				b->living = b->addrs->addr[k];
+			if (strcmp(of.addr[i], b->addrs->addr[k]) != 0)
+				continue;
+			b->bad = b->addrs->addr[k];
+			b->is_living = true;
 		}
 	}
 	return e;
@@ -346,25 +349,16 @@ static int
 check_addrs(struct rstore *st, uint32_t instance, struct gateway_addrs *a)
 {
 	struct blocking b = { .st = st, .addrs = a };
-	int e;
+	int e = 0;
 
-	for (uint32_t i = 0; i < a->nr; i++) {
-		if (!gateway_addr_is_client(a->addr[i])) {
-			lasting_log(
-				st, LOG_WARN,
-				"gateway %u is not put on the cluster's blocklist: \"%.100s\" in its row is "
-				"no address of a client's connection",
-				instance, a->addr[i]);
-			return -EBADMSG;
-		}
-	}
-	e = each_row(st, OBJECT_STORE, "i", on_living, &b);
-	if (e == 0 && b.living) {
-		lasting_log(
-			st, LOG_WARN,
-			"gateway %u is not put on the cluster's blocklist: %s in its row is an address of "
-			"one that runs",
-			instance, b.living);
+	for (uint32_t i = 0; i < a->nr; i++)
+		b.bad = gateway_addr_is_client(a->addr[i]) ? b.bad : a->addr[i];
+	if (!b.bad)
+		e = each_row(st, OBJECT_STORE, "i", on_living, &b);
+	if (e == 0 && b.bad) {
+		lasting_log(st, LOG_WARN, UNDONE "\"%.100s\" in its row is %s", instance, b.bad,
+			    b.is_living ? "an address of one that runs"
+					: "no address of a client's connection");
 		e = -EBADMSG;
 	}
 	return e;
