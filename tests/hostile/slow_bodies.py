@@ -15,6 +15,9 @@ import socket
 import sys
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../system"))
+from waits import until  # noqa: E402
+
 BIG = 3 << 20
 AGAIN_S = 0.1
 HEADS = {"put": "PUT /bkt/slow%d HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n\r\na",
@@ -150,9 +153,7 @@ def main():
     if pid == 0:
         attack((host, int(port)), kinds.split(","), int(nr), int(addresses), float(seconds), ready)
         os._exit(0)
-    until = time.monotonic() + 20
-    while not os.path.exists(ready) and time.monotonic() < until:
-        time.sleep(0.02)
+    until("the others are there", lambda: os.path.exists(ready), 20, 0.02)
     # Until the attackers go, or almost.
     rc = be_served(where, admin, time.monotonic() + float(seconds) - 3, limit)
     os.waitpid(pid, 0)

@@ -7,12 +7,16 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
 import time
 import urllib.parse
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(TOP, "tests/system"))
+from waits import until  # noqa: E402
+
 BUILD = os.path.join(TOP, os.environ.get("BUILD", "build/release"))
 
 
@@ -23,14 +27,6 @@ class Gone(Exception):
         super().__init__(str(e) or repr(e))
         self.timed_out = isinstance(e, TimeoutError)
         self.gateway = gateway  # that closed the connection, or did not take it
-
-
-def wait_for(seconds, what, say):
-    end = time.monotonic() + seconds
-    while not what():
-        if time.monotonic() > end:
-            raise AssertionError("not within %d s: %s" % (seconds, say))
-        time.sleep(0.1)
 
 
 def is_stopped(process):
@@ -118,7 +114,7 @@ class Gateway:
                 raise Ended("gateway %s ended at its start: %s" % (self.name, self.log()))
             return os.path.exists(ready) and open(ready).read().startswith("ready ")
 
-        wait_for(60, is_ready, "gateway %s is ready" % self.name)
+        until("gateway %s is ready" % self.name, is_ready, 60)
         words = dict(w.split("=", 1) for w in open(ready).read().split() if "=" in w)
         self.starts += 1
         self.s3, self.admin = words["s3"], words["admin"]

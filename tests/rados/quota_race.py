@@ -8,10 +8,14 @@ by what comes in 10 s.  Then both refuse, and what is deleted through one makes 
     tests/rados/quota_race.py HOST:PORT HOST:PORT BUCKET BOUND      the bucket is empty, and both know of the bound
 """
 import http.client
+import os
 import re
 import sys
 import threading
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../system"))
+from waits import until  # noqa: E402
 
 RATE, CLIENTS = 30, 6  # of each gateway
 WITHIN_S = 12          # of a bound that was passed; both have read what there is by then
@@ -118,10 +122,7 @@ def main():
     for key, _, _ in taken[:len(taken) - bound + ROOM]:
         assert ask(two, "DELETE", "/%s/%s" % (bucket, key))[0] == 204, key
     assert ask(two, "PUT", "/%s/two" % bucket, b"x")[0] == 200, "no room where it was made"
-    end = time.monotonic() + 60
-    while ask(one, "PUT", "/%s/one" % bucket, b"x")[0] != 200:
-        assert time.monotonic() < end, "no room at the other one"
-        time.sleep(0.5)
+    until("room at the other one", lambda: ask(one, "PUT", "/%s/one" % bucket, b"x")[0] == 200, pause=0.5)
 
 
 main()

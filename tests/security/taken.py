@@ -5,7 +5,6 @@ import http.client
 import json
 import socket
 import sys
-import time
 
 import waits
 
@@ -78,25 +77,27 @@ class Put:
     def __init__(self, path, head):
         self.s = socket.create_connection((HOST, int(PORT)), timeout=LIMIT_S)
         self.s.sendall(("PUT %s HTTP/1.1\r\nhost: %s:%s\r\n%s\r\n\r\n" % (path, HOST, PORT, head)).encode())
-        self.answer = b""
+        self.answer, self.left = b"", b""
 
     def send(self, data):
         """False: the server takes no more of it."""
+        self.left = memoryview(data)
+        waits.until("a body is taken or refused", lambda: self.is_over() or not self.left, LIMIT_S, 0)
+        return not self.left
+
+    def is_over(self):
+        """Sends some of what is left, unless the server takes no more of it."""
+        if self.refused(0):
+            return True
         self.s.settimeout(0.2)
-        end = time.monotonic() + LIMIT_S
-        view = memoryview(data)
-        while view and time.monotonic() < end:
-            if self.refused(0):
-                return False
-            try:
-                view = view[self.s.send(view):]
-            except TimeoutError:
-                pass
-            except OSError:
-                self.refused(LIMIT_S)
-                return False
-        assert not view, "neither taken nor refused"
-        return True
+        try:
+            self.left = self.left[self.s.send(self.left):]
+        except TimeoutError:
+            pass
+        except OSError:
+            self.refused(LIMIT_S)
+            return True
+        return False
 
     def refused(self, wait):
         self.s.settimeout(wait or 0.001)
@@ -156,29 +157,29 @@ assert ask("PUT", "/team-a-0")[0] == 200
 chunk = b"100000\r\n" + bytes(1 << 20) + b"\r\n"
 puts = [Put("/team-a-0/endless%d" % i, "transfer-encoding: chunked") for i in range(8)]
 ended = [False] * len(puts)
-# The sockets hold some of it, and the server discards what comes between the refusal and its answer.
-end = time.monotonic() + LIMIT_S
-while not all(ended) and time.monotonic() < end:
+
+
+def all_end():
     for i, p in enumerate(puts):
         ended[i] = ended[i] or not p.send(chunk)
     q = quota()
     assert q["in_progress"] <= BYTES and q["bytes"] == 0, q
+    return all(ended)
+
+
+# The sockets hold some of it, and the server discards what comes between the refusal and its answer.
+waits.until("bodies without end are refused", all_end, LIMIT_S, 0)
 victim("bodies without end")
-for i, p in enumerate(puts):
-    assert ended[i], "%d is not refused" % i
+for p in puts:
     p.s.close()
 assert any(p.is_quota() for p in puts)
 
 # ---- PUTs that do not end: one fits
 puts = [Put("/team-a-0/drip%d" % i, "content-length: 4000000") for i in range(60)]
-open_nr = len(puts)
-end = time.monotonic() + LIMIT_S
-while open_nr > 1 and time.monotonic() < end:
-    open_nr = sum(not p.refused(0) for p in puts)
-assert open_nr <= 1, open_nr
+waits.until("one PUT fits", lambda: sum(not p.refused(0) for p in puts) <= 1, LIMIT_S, 0)
 assert all(p.is_quota() for p in puts if p.answer)
 q = victim("PUTs that do not end")
-if open_nr:
+if not all(p.refused(0) for p in puts):
     assert q["in_progress"] == 4000000, q
 for p in puts:
     p.s.close()

@@ -12,6 +12,8 @@ import sys
 import threading
 import time
 
+from waits import until
+
 URL, DIR, BUCKETS = sys.argv[1], sys.argv[2], sys.argv[3:]
 SIZES = (5, 1000, 70000, 300000, 1500000, 6000000)
 EACH = 1  # of each size, as an object and as a part
@@ -78,8 +80,7 @@ class Slow(threading.Thread):
 slow = [Slow(b, size, nr, part) for b in BUCKETS for size in SIZES for nr in range(EACH) for part in (False, True)]
 for s in slow:
     s.start()
-while sent[0] < len(slow) and not wrong:
-    time.sleep(0.05)
+until("half of each PUT is sent", lambda: sent[0] >= len(slow) or wrong)
 with open(f"{DIR}/begun", "w", encoding="ascii"):
     pass
 for s in slow:

@@ -13,7 +13,7 @@ def _ticks():
     return t[3], sum(t)
 
 
-def until(what, test, seconds=60, pause=0.1):
+def until(what, test, seconds=60, pause=0.1, usual=USUAL_S):
     """Calls test() until it is true."""
     idle, everything = _ticks()
     began = time.monotonic()
@@ -21,7 +21,7 @@ def until(what, test, seconds=60, pause=0.1):
         assert time.monotonic() < began + seconds, "in time: " + what
         time.sleep(pause)
     took = time.monotonic() - began
-    if took > USUAL_S:
+    if took > usual:
         idle2, everything2 = _ticks()
         assert (idle2 - idle) * 100 <= (everything2 - everything) * 80, (
-            "it took %d s with idle processors, and more than %d s is not usual: a lost wake-up? %s" % (took, USUAL_S, what))
+            "it took %d s with idle processors, and more than %d s is not usual: a lost wake-up? %s" % (took, usual, what))

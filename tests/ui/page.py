@@ -7,6 +7,7 @@ OUTDIR.  Work must be going on while it runs (tests/ui/run.sh sees to that).  Wi
 certificate, lost) all that is looked for is what the page says then.
 """
 import json
+import os
 import re
 import socket
 import sys
@@ -15,6 +16,9 @@ import time
 from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../system"))
+from waits import until  # noqa: E402
 
 URL, OUT = sys.argv[1], sys.argv[2]
 STATE = sys.argv[3] if len(sys.argv) > 3 else ""
@@ -45,13 +49,11 @@ def view(d, width, height, dark):
 
 
 def wait(d, what, script, seconds=40):
-    until = time.time() + seconds
-    while time.time() < until:
-        if d.execute_script("return " + script):
-            check(what, True)
-            return
-        time.sleep(0.2)
-    check(what, False, "not within %d s; the page says: %s" % (seconds, d.execute_script("return document.body.innerText")[:2000]))
+    try:
+        until(what, lambda: d.execute_script("return " + script), seconds, 0.2)
+        check(what, True)
+    except AssertionError as e:
+        check(what, False, "%s; the page says: %s" % (e, d.execute_script("return document.body.innerText")[:2000]))
 
 
 def text(d, id_):
