@@ -3,6 +3,9 @@
  * The disk says no: failed flushes and writes of every kind, failed reads, reads that come late, in any
  * order.  On a ring that fails on demand.
  */
+/* A change that finds the log full waits for two seconds: a snapshot that failed is tried again after that time. */
+#define WAIT_USUAL_NS (10 * NS_PER_S)
+
 #include "extent/engine.h" /* ahead of the fixture, whose names it does not know */
 
 #include "crumbs.h"

@@ -3,6 +3,9 @@
  * A store that is full, of data, of records that take no data, or of both: it says so (-ENOSPC, never for long
  * "not now"), everything can be deleted, also behind a restart, and then it takes objects again.
  */
+/* A change that finds the log full waits for two seconds: a snapshot that failed is tried again after that time. */
+#define WAIT_USUAL_NS (10 * NS_PER_S)
+
 #include "extent/engine.h"
 #include "crumbs.h"
 #include "fixture.h"
