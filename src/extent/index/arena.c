@@ -66,7 +66,7 @@ class_of(size_t bytes, uint32_t *ret_block_bytes)
 }
 
 /*
- * Beyond the bound there is a little overdraft, for arena_alloc_reserved() alone: a reservation is an
+ * Beyond the bound there is a little overdraft, for blocks from the reserve alone: a reservation is an
  * estimate, and a change that is on the disk already must get into the index.
  */
 static uint32_t
@@ -172,8 +172,8 @@ open_slab(struct arena *a, unsigned cls, uint32_t block_bytes, bool reserved)
 	return s;
 }
 
-static void *
-alloc_block(struct arena *a, size_t bytes, bool reserved)
+void *
+arena_alloc(struct arena *a, size_t bytes, bool reserved)
 {
 	uint32_t block_bytes;
 	unsigned cls;
@@ -199,18 +199,6 @@ alloc_block(struct arena *a, size_t bytes, bool reserved)
 	if (++s->used == s->total)
 		list_del(&s->link);
 	return p;
-}
-
-void *
-arena_alloc(struct arena *a, size_t bytes)
-{
-	return alloc_block(a, bytes, false);
-}
-
-void *
-arena_alloc_reserved(struct arena *a, size_t bytes)
-{
-	return alloc_block(a, bytes, true);
 }
 
 static struct arena_slab *

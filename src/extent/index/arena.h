@@ -27,7 +27,7 @@ struct arena {
 	uint32_t slab_max;
 	uint32_t slab_touched; /* number of slabs ever used; slabs with larger indices are untouched */
 	uint32_t slab_live;    /* number of slabs that contain a block; may exceed slab_max */
-	/* number of free slabs that are reserved for publishing; arena_alloc() does not use them */
+	/* number of free slabs that are reserved for publishing, for reserved blocks alone */
 	uint32_t slab_reserved;
 	/* slabs without a block, and, for each class, slabs with a free block: lists of struct arena_slab */
 	struct list empty, partial[ARENA_CLASS_MAX];
@@ -43,11 +43,9 @@ void arena_extend(struct arena *a);
 void arena_end_extension(struct arena *a, uint32_t spare);
 
 /* Returns a block of memory, 16-byte aligned, not cleared; NULL: the limit is reached. bytes <=
- * ARENA_ALLOC_MAX. */
-void *arena_alloc(struct arena *a, size_t bytes);
-/* Returns a block from the reserve. If the reserve is too small, the block is allocated beyond the limit.
- * Only for the tree. */
-void *arena_alloc_reserved(struct arena *a, size_t bytes);
+ * ARENA_ALLOC_MAX. reserved: the block is from the reserve; if the reserve is too small, the block is allocated beyond
+ * the limit. Only for nodes of the tree. */
+void *arena_alloc(struct arena *a, size_t bytes, bool reserved);
 /* Frees a block immediately. No thread may still read it. */
 void arena_free(struct arena *a, void *p);
 /* Returns the size in bytes that a block of `bytes` occupies. */

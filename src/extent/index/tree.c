@@ -367,16 +367,9 @@ tree_rec_alloc(struct tree *t, size_t bytes)
 	void *rec;
 
 	t->arena.slab_reserved = reserved + (uint32_t)slabs_for_deletes(t);
-	rec = arena_alloc(&t->arena, bytes);
+	rec = arena_alloc(&t->arena, bytes, false);
 	t->arena.slab_reserved = reserved;
 	return rec;
-}
-
-void
-tree_rec_retire(struct tree *t, void *rec, uint64_t birth)
-{
-	t->owed -= t->owed > 0;
-	limbo_rec(t, rec, birth);
 }
 
 void

@@ -37,9 +37,7 @@ struct tree_load;
 struct tree_node;
 
 #define TREE_KEY_MAX 1120
-#define TREE_REC_MAX 21760 /* largest size of a record, in bytes */
 #define TREE_DEPTH_MAX 32
-#define TREE_PINS_MAX 4
 
 /* Allocates an empty tree. bytes: memory limit of nodes and records together, 4 MiB to 60 GiB. Returns 0,
  * -EINVAL, -ENOMEM. */
@@ -98,8 +96,8 @@ uint64_t tree_gen(const struct tree *t);
 void *tree_rec_alloc(struct tree *t, size_t bytes);
 /*
  * Frees a record that is not in the state under construction any longer. The memory is freed after the next
- * publish, a grace period, and the end of every pin that may see the record. birth: tree_gen() at the time
- * the record was put, so that pins of other states do not delay the release; 0: unknown.
+ * publish, a grace period, and the end of the pin, if it may see the record. birth: tree_gen() at the time
+ * the record was put, so that a pin of another state does not delay the release; 0: unknown.
  */
 void tree_rec_retire(struct tree *t, void *rec, uint64_t birth);
 /* Frees a record immediately. No reader has seen the record, or the tree has no readers. */
@@ -109,17 +107,17 @@ void tree_rec_free(struct tree *t, void *rec);
  * Pins the published state: its nodes and its records stay until tree_unpin(), while later records are
  * reclaimed as usual. Must not be called between a put or delete and its publish. The scan of the state
  * (tree_cursor_init() with *ret_root) may run on any one thread, at any pace, and needs no quiescence.
- * Returns a handle >= 0, or -EBUSY if there are too many pins.
+ * One state at a time is pinned.
  */
-int tree_pin(struct tree *t, const struct tree_node **ret_root);
-void tree_unpin(struct tree *t, int pin);
+void tree_pin(struct tree *t, const struct tree_node **ret_root);
+void tree_unpin(struct tree *t);
 
 struct tree_cursor;
 /*
  * Declares that c is the only cursor on this pinned state, and that the caller will move it once, forwards, from
  * the root. The pin does not keep the nodes that c has passed.
  */
-void tree_cursor_once(struct tree_cursor *c, int pin);
+void tree_cursor_once(struct tree_cursor *c);
 
 /* ---- readers ---- */
 

@@ -20,9 +20,9 @@ tree_cursor_init(struct tree_cursor *c, const struct tree *t, const struct tree_
 }
 
 void
-tree_cursor_once(struct tree_cursor *c, int pin)
+tree_cursor_once(struct tree_cursor *c)
 {
-	c->mark = c->tree->pin[pin].mark;
+	c->mark = c->tree->pin.mark;
 }
 
 /* The writer may free n after this. */

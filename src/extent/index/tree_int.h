@@ -95,9 +95,9 @@ struct limbo {
 
 struct tree_pin {
 	bool used;
-	uint32_t mark; /* mark of this pin; no earlier pin had it */
+	uint32_t mark; /* mark of the pin, > 0; no earlier pin had it */
 	uint64_t gen;  /* number of the pinned state */
-	/* retired nodes and records that wait for the end of this pin, and that no newer pin can see */
+	/* retired nodes and records that wait for the end of the pin */
 	struct limbo held;
 	uint32_t look_nr; /* number of entries in `held` that must be checked again */
 };
@@ -114,8 +114,7 @@ struct tree {
 	uint64_t owed; /* number of records that were returned to the caller and have not been retired */
 	struct limbo limbo;
 	struct limbo_entry *open; /* LIMBO_EPOCH entry of the batch that is not published yet */
-	struct tree_pin pin[TREE_PINS_MAX];
-	uint32_t pins; /* number of pins made since the tree was allocated */
+	struct tree_pin pin;      /* the pin, or the last one */
 	/* leaf and position of the last insert, to detect keys that arrive in order */
 	const struct tree_node *last_node;
 	unsigned last_pos;
@@ -240,7 +239,6 @@ node_live(const struct tree_node *n)
 
 /* Retires a node that is not part of the state under construction any longer. */
 void limbo_node(struct tree *t, struct tree_node *n);
-void limbo_rec(struct tree *t, void *rec, uint64_t birth);
 /* Ends the current batch of the limbo list, and sets the epoch that must pass before the batch is freed. No
  * published state contains an entry of the batch. */
 void limbo_seal(struct tree *t);

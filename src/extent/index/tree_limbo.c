@@ -4,16 +4,13 @@
  * batches of one publish each, freed when the batch's epoch has passed.  Entries lie in pages of the arena,
  * since the dead themselves must not be written to.
  *
- * A pin sees what was born up to its state and died later.  Every pin that exists when something dies is
- * older than that death, so the birth decides; the entry waits in the list of the newest pin that sees it and
- * moves on to the next older one from there.
+ * The pin sees what was born up to its state and died later.  The pin is older than that death, so the birth decides;
+ * the entry waits in the list of the pin until its end.
  */
 #include "extent/index/tree_int.h"
 
 #include "base/check.h"
 #include "extent/index/quiesce.h"
-
-#include <errno.h>
 
 #define LOOK_AGAIN 4u
 
@@ -23,7 +20,7 @@ add(struct tree *t, struct limbo *l, struct limbo_entry e)
 	struct limbo_page *page = l->tail;
 
 	if (!page || page->nr == LIMBO_PAGE_ENTRIES) {
-		page = arena_alloc_reserved(&t->arena, sizeof *page);
+		page = arena_alloc(&t->arena, sizeof *page, true);
 		check(page); /* counted in every reservation */
 		page->next = NULL;
 		page->first = page->nr = 0;
@@ -63,33 +60,22 @@ drop_first(struct tree *t, struct limbo *l)
 	t->limbo_bytes -= sizeof *page;
 }
 
-/* The newest pin older than `below` that sees what was born then, and has not walked past it; NULL: none. */
-static struct tree_pin *
-pin_seeing(struct tree *t, const struct limbo_entry *e, uint64_t below)
+/* Returns true if the pin sees an entry that was born in the state e->word, and has not walked past it. */
+static bool
+pin_sees(const struct tree *t, const struct limbo_entry *e)
 {
 	const struct tree_node *n = arena_ptr(&t->arena, e->ref);
 	uint32_t walked = e->kind == LIMBO_NODE ? atomic_load_explicit(&n->walked, memory_order_acquire) : 0;
-	struct tree_pin *newest = NULL;
 
-	for (int i = 0; i < TREE_PINS_MAX; i++) {
-		struct tree_pin *p = &t->pin[i];
-
-		if (p->used && p->gen < below && p->gen >= e->word && p->mark != walked &&
-		    (!newest || p->gen > newest->gen))
-			newest = p;
-	}
-	return newest;
+	return t->pin.used && t->pin.gen >= e->word && t->pin.mark != walked;
 }
 
-/* below: only pins of states before that count. */
 static void
-retire(struct tree *t, struct limbo_entry e, uint64_t below)
+retire(struct tree *t, struct limbo_entry e)
 {
-	struct tree_pin *p = pin_seeing(t, &e, below);
-
-	if (p) {
-		add(t, &p->held, e);
-		p->look_nr += LOOK_AGAIN;
+	if (pin_sees(t, &e)) {
+		add(t, &t->pin.held, e);
+		t->pin.look_nr += LOOK_AGAIN;
 		return;
 	}
 	if (!t->open)
@@ -111,13 +97,14 @@ limbo_node(struct tree *t, struct tree_node *n)
 	if (n->birth == t->gen)
 		free_node(t, n);
 	else
-		retire(t, (struct limbo_entry){ n->birth, arena_ref(&t->arena, n), LIMBO_NODE }, UINT64_MAX);
+		retire(t, (struct limbo_entry){ n->birth, arena_ref(&t->arena, n), LIMBO_NODE });
 }
 
 void
-limbo_rec(struct tree *t, void *rec, uint64_t birth)
+tree_rec_retire(struct tree *t, void *rec, uint64_t birth)
 {
-	retire(t, (struct limbo_entry){ birth, arena_ref(&t->arena, rec), LIMBO_REC }, UINT64_MAX);
+	t->owed -= t->owed > 0;
+	retire(t, (struct limbo_entry){ birth, arena_ref(&t->arena, rec), LIMBO_REC });
 }
 
 void
@@ -132,16 +119,18 @@ limbo_seal(struct tree *t)
 /* A node that the pin's cursor has left since it died need not wait for the pin's end.  In turns, so many for
  * each that comes: the list is looked through while it grows by a part of itself. */
 static void
-look_again(struct tree *t, struct tree_pin *p)
+look_again(struct tree *t)
 {
+	struct tree_pin *p = &t->pin;
+
 	for (struct limbo_entry *e; p->look_nr && (e = first(&p->held)); p->look_nr--) {
 		struct limbo_entry moved = *e;
 
 		drop_first(t, &p->held);
-		if (pin_seeing(t, &moved, p->gen + 1) == p)
+		if (pin_sees(t, &moved))
 			add(t, &p->held, moved);
 		else
-			retire(t, moved, p->gen + 1);
+			retire(t, moved);
 	}
 	p->look_nr = 0;
 }
@@ -151,10 +140,7 @@ tree_reclaim(struct tree *t)
 {
 	unsigned n = 0;
 
-	for (int i = 0; i < TREE_PINS_MAX; i++) {
-		if (t->pin[i].used)
-			look_again(t, &t->pin[i]);
-	}
+	look_again(t);
 	/* Retired since, by itself: what readers see is without it already. */
 	if (!t->dirty)
 		limbo_seal(t);
@@ -177,26 +163,19 @@ tree_reclaim(struct tree *t)
 	return n;
 }
 
-int
+void
 tree_pin(struct tree *t, const struct tree_node **ret_root)
 {
-	check(!t->dirty); /* what died in the batch so far is already gone past the pins */
-	for (int i = 0; i < TREE_PINS_MAX; i++) {
-		struct tree_pin *p = &t->pin[i];
-
-		if (p->used)
-			continue;
-		*p = (struct tree_pin){ .used = true, .mark = ++t->pins, .gen = t->gen - 1 };
-		*ret_root = tree_root(t);
-		return i;
-	}
-	return -EBUSY;
+	check(!t->dirty); /* retired nodes and records of the batch so far have passed the pin */
+	check(!t->pin.used);
+	t->pin = (struct tree_pin){ .used = true, .mark = t->pin.mark + 1, .gen = t->gen - 1 };
+	*ret_root = tree_root(t);
 }
 
 void
-tree_unpin(struct tree *t, int pin)
+tree_unpin(struct tree *t)
 {
-	struct tree_pin *p = &t->pin[pin];
+	struct tree_pin *p = &t->pin;
 
 	check(p->used);
 	p->used = false;
@@ -204,7 +183,7 @@ tree_unpin(struct tree *t, int pin)
 		struct limbo_entry moved = *e;
 
 		drop_first(t, &p->held);
-		retire(t, moved, p->gen + 1); /* another pin of the same state counts */
+		retire(t, moved);
 	}
 	tree_note_used(t);
 }

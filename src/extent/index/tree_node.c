@@ -83,7 +83,7 @@ node_key(const struct tree_node *n, unsigned i, char *buf)
 static struct tree_node *
 node_alloc(struct tree *t, unsigned bytes, unsigned level)
 {
-	struct tree_node *n = arena_alloc_reserved(&t->arena, bytes);
+	struct tree_node *n = arena_alloc(&t->arena, bytes, true);
 
 	check(n); /* tree_reserve() and the arena's overdraft saw to that */
 	*n = (struct tree_node){ .birth = t->gen,

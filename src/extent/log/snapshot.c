@@ -50,20 +50,16 @@ note_load(struct vol *vol, uint64_t interval)
 }
 
 /* Pins the published index; later blocks do not change the pinned state. */
-static int
+static void
 begin(struct vol *vol)
 {
 	struct snapshot *snap = &vol->snap;
-	int pin = tree_pin(vol->tree, &snap->root);
 
-	if (pin < 0)
-		return pin;
-	snap->pin = pin;
+	tree_pin(vol->tree, &snap->root);
 	snap->gen = tree_gen(vol->tree) - 1;
 	snap->bytes = vol->leader.rec_bytes;
 	snap->ref = (struct snap_ref){ .begin = vol->leader.next, .version_max = atomic_load(&vol->version) };
 	atomic_store(&snap->state, SNAP_WANTED);
-	return 0;
 }
 
 void
@@ -83,8 +79,7 @@ snapshot_check(struct vol *vol)
 	if (!atomic_load(&snap->asked) &&
 	    ((!force && since <= interval) || clock_ns() < atomic_load(&snap->retry_ns)))
 		return;
-	if (begin(vol) != 0)
-		return;
+	begin(vol);
 	/* Cleared after begin(): the requester sees `asked` or the state until the snapshot is made. */
 	atomic_store(&snap->asked, false);
 	helper_ring(&vol->helper);
@@ -98,9 +93,7 @@ snapshot_now(struct vol *vol, struct ring *r)
 	vol->snap.at_start = true;
 	do {
 		atomic_store(&vol->snap.asked, false);
-		e = begin(vol);
-		if (e < 0)
-			break;
+		begin(vol);
 		e = snapshot_write(vol, r);
 		snapshot_done(vol);
 	} while (e < 0 && atomic_load(&vol->snap.asked));
@@ -111,7 +104,7 @@ snapshot_now(struct vol *vol, struct ring *r)
 void
 snapshot_done(struct vol *vol)
 {
-	tree_unpin(vol->tree, vol->snap.pin);
+	tree_unpin(vol->tree);
 	atomic_store(&vol->snap.state, SNAP_IDLE);
 }
 
@@ -354,7 +347,7 @@ write_chain(struct chain *c)
 	if (e < 0)
 		return e;
 	tree_cursor_init(cur, c->vol->tree, c->vol->snap.root);
-	tree_cursor_once(cur, c->vol->snap.pin);
+	tree_cursor_once(cur);
 	for (bool there = tree_seek(cur, "", 0, false); there && e == 0; there = tree_next(cur)) {
 		struct rec_view v;
 		size_t n;
@@ -513,7 +506,7 @@ snapshot_write(struct vol *vol, struct ring *r)
 		e = verify_chain(&c);
 	if (e == 0)
 		e = make_current(&c);
-	sync_free(c.buf);
+	free(c.buf);
 	if (e == 0) {
 		atomic_store(&vol->stats.snapshot_bytes, c.ref.bytes);
 		atomic_store(&vol->stats.snapshot_ns, clock_ns() - begun_ns);

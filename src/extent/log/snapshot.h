@@ -38,7 +38,6 @@ struct snap_chain {
 
 struct snapshot {
 	_Atomic int state;
-	int pin;
 	const struct tree_node *root;
 	uint64_t gen;
 	uint64_t bytes; /* encoded size of the records in the snapshot */

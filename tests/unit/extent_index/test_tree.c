@@ -195,7 +195,6 @@ compare_seeks(const struct tree *t, const struct model *m, uint64_t *s)
 }
 
 struct pinned {
-	int handle;
 	const struct tree_node *root;
 	uint64_t stamp[KEYS];
 	bool once; /* walked bit by bit, and what lies behind is given up */
@@ -207,15 +206,14 @@ struct pinned {
 static void
 pin(struct tree *t, struct pinned *p, const struct model *m, bool once)
 {
-	p->handle = tree_pin(t, &p->root);
-	assert_true(p->handle >= 0);
+	tree_pin(t, &p->root);
 	memcpy(p->stamp, m->stamp, sizeof m->stamp);
 	p->once = once;
 	p->at = 0;
 	if (!once)
 		return;
 	tree_cursor_init(&p->c, t, p->root);
-	tree_cursor_once(&p->c, p->handle);
+	tree_cursor_once(&p->c);
 	p->more = tree_seek(&p->c, "", 0, false);
 }
 
@@ -243,7 +241,7 @@ unpin(struct tree *t, struct pinned *p, const struct model *m)
 	} else {
 		compare_walk(t, p->root, m, p->stamp);
 	}
-	tree_unpin(t, p->handle);
+	tree_unpin(t);
 }
 
 static void
@@ -305,13 +303,13 @@ static void
 model_run(enum kind kind, int rounds, uint64_t s)
 {
 	static struct model m;
-	static struct pinned pins[TREE_PINS_MAX];
+	static struct pinned snap;
 	struct quiesce *q;
 	struct quiesce_user *u;
 	struct tree *t;
 	struct tree_stats st;
 	uint64_t counter = 0;
-	bool pinned[TREE_PINS_MAX] = { false };
+	bool is_pinned = false;
 
 	model_init(&m, kind, &s);
 	assert_int_equal(quiesce_new(4, &q), 0);
@@ -320,8 +318,9 @@ model_run(enum kind kind, int rounds, uint64_t s)
 	if (rnd(&s) % 4)
 		load(t, &m, &s, &counter);
 	for (int round = 0; round < rounds; round++) {
-		int batch = (int)(rnd(&s) % 200), p = (int)(rnd(&s) % (TREE_PINS_MAX * 8));
-		int puts = round / 25 % 4; /* of 4: grow, shrink, empty, ... */
+		int batch = (int)(rnd(&s) % 200);
+		bool turns = rnd(&s) % 8 == 0; /* the state is pinned, or the pin ends */
+		int puts = round / 25 % 4;     /* of 4: grow, shrink, empty, ... */
 		bool sequential = rnd(&s) % 8 == 0;
 		int at = (int)(rnd(&s) % (uint64_t)m.nr);
 
@@ -332,27 +331,21 @@ model_run(enum kind kind, int rounds, uint64_t s)
 		tree_publish(t);
 		quiesce_point(u);
 		tree_reclaim(t);
-		if (p < TREE_PINS_MAX && pinned[p]) {
-			unpin(t, &pins[p], &m);
-			pinned[p] = false;
-		} else if (p < TREE_PINS_MAX) {
-			pin(t, &pins[p], &m, rnd(&s) % 2);
-			pinned[p] = true;
-		}
-		for (int i = 0; i < TREE_PINS_MAX; i++) {
-			if (pinned[i] && pins[i].once)
-				walk_on(&pins[i], &m, rnd(&s) % 100);
-		}
+		if (turns && is_pinned)
+			unpin(t, &snap, &m);
+		else if (turns)
+			pin(t, &snap, &m, rnd(&s) % 2);
+		is_pinned ^= turns;
+		if (is_pinned && snap.once)
+			walk_on(&snap, &m, rnd(&s) % 100);
 		if (round % 10 == 0) {
 			compare_walk(t, tree_root(t), &m, m.stamp);
 			compare_seeks(t, &m, &s);
 		}
 	}
 	/* Everything goes: nothing may be left over. */
-	for (int i = 0; i < TREE_PINS_MAX; i++) {
-		if (pinned[i])
-			unpin(t, &pins[i], &m);
-	}
+	if (is_pinned)
+		unpin(t, &snap, &m);
 	for (int i = 0; i < m.nr; i++)
 		change(t, &m, i, false, &counter);
 	tree_publish(t);

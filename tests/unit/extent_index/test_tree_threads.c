@@ -96,7 +96,6 @@ par_reader(void *arg)
 struct snap {
 	const struct tree_node *root;
 	uint64_t keys;
-	int pin;
 	_Atomic int state; /* 0 idle, 1 walk, 2 done */
 };
 
@@ -117,7 +116,7 @@ par_snapshot(void *arg)
 		}
 		tree_cursor_init(&c, par_tree, sn->root);
 		if (sn->keys % 2)
-			tree_cursor_once(&c, sn->pin);
+			tree_cursor_once(&c);
 		for (bool more = tree_seek(&c, "", 0, false); more; more = tree_next(&c), n++) {
 			check(par_key(((struct rec *)c.rec)->id, key) == c.key_len);
 			check(memcmp(key, c.key, c.key_len) == 0);
@@ -134,7 +133,8 @@ test_concurrent(void **state)
 	static struct snap sn;
 	pthread_t th[PAR_READERS], snapper;
 	uint64_t s = seed;
-	int pin = -1, batches = 0, pins = 0;
+	int batches = 0, pins = 0;
+	bool is_pinned = false;
 	struct tree_stats st;
 
 	assert_int_equal(quiesce_new(PAR_READERS, &par_q), 0);
@@ -168,16 +168,16 @@ test_concurrent(void **state)
 			tree_reclaim(par_tree);
 			tree_stats(par_tree, &st);
 		} while (tree_used_bytes(par_tree) > PAR_BYTES / 2 &&
-			 (pin < 0 || atomic_load(&sn.state) == 1) && sched_yield() == 0);
+			 (!is_pinned || atomic_load(&sn.state) == 1) && sched_yield() == 0);
 		batches++;
-		if (pin < 0 && rnd(&s) % 64 == 0) {
-			pin = tree_pin(par_tree, &sn.root);
+		if (!is_pinned && rnd(&s) % 64 == 0) {
+			tree_pin(par_tree, &sn.root);
+			is_pinned = true;
 			sn.keys = st.keys;
-			sn.pin = pin;
 			atomic_store(&sn.state, 1);
-		} else if (pin >= 0 && atomic_load(&sn.state) == 2) {
-			tree_unpin(par_tree, pin);
-			pin = -1;
+		} else if (is_pinned && atomic_load(&sn.state) == 2) {
+			tree_unpin(par_tree);
+			is_pinned = false;
 			pins++;
 			atomic_store(&sn.state, 0);
 		}
