@@ -2,13 +2,13 @@
 /* Keys of the index, see key.h. */
 #include "extent/log/key.h"
 
+#include "base/check.h"
 #include "base/hex.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <string.h>
 
-int
+uint16_t
 key_upload(uint8_t *buf, const struct store_key *k, const uint8_t *id)
 {
 	const struct disk_key parts = { .bucket = k->bucket,
@@ -17,13 +17,13 @@ key_upload(uint8_t *buf, const struct store_key *k, const uint8_t *id)
 					.key_len = k->key_len,
 					.id = id };
 	bool has_two = store_has_two(k);
+	int len = disk_key_write(buf, id ? key_upload_type(has_two) : key_object_type(has_two), &parts);
 
-	return k->copies > 2 ? -EINVAL
-			     : disk_key_write(buf, id ? key_upload_type(has_two) : key_object_type(has_two),
-					      &parts);
+	check(len > 0 && k->copies <= 2);
+	return (uint16_t)len;
 }
 
-int
+uint16_t
 key_object(uint8_t *buf, const struct store_key *k)
 {
 	return key_upload(buf, k, NULL);

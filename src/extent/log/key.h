@@ -69,10 +69,9 @@ key_bucket(uint8_t *buf, const char *name, size_t len)
 {
 	return disk_key_write(buf, KEY_BUCKET, &(struct disk_key){ .bucket = name, .bucket_len = len });
 }
-/* Writes the key of an object, or of an upload with this id. -EINVAL: as above, or the number of copies is
- * impossible. */
-int key_object(uint8_t *buf, const struct store_key *k);
-int key_upload(uint8_t *buf, const struct store_key *k, const uint8_t *id);
+/* Writes the key of an object, or of an upload with this id, whose names store.c has checked. Returns its length. */
+uint16_t key_object(uint8_t *buf, const struct store_key *k);
+uint16_t key_upload(uint8_t *buf, const struct store_key *k, const uint8_t *id);
 static inline int
 key_chunk(uint8_t *buf, const uint8_t *id, uint32_t index)
 {

@@ -394,9 +394,3 @@ usage_reserve(struct vol *vol, const uint8_t *name, size_t name_len, const uint8
 			     (size_t)((const uint8_t *)memchr(name, 0, name_len) - name) - 1, &change,
 			     is_known ? (uint64_t)model_usage(kind, &size, NULL).bytes : 0, hold);
 }
-
-void
-usage_reserve_end(struct vol *vol, struct quota_hold *hold)
-{
-	quota_end(vol->quotas, vol->counter, hold);
-}

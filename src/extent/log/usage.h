@@ -3,7 +3,7 @@
  * usage - the usage of a volume's buckets, in the quota ledger (model/quota.h): the leader counts changes
  * when it publishes a block and judges commits in the order of the log; a start counts all records again.
  *
- * All functions run on the leader, except usage_reserve(), usage_reserve_end() and usage_keep_end().
+ * All functions run on the leader, except usage_reserve() and usage_keep_end().
  */
 #ifndef GANTRY_EXTENT_LOG_USAGE_H
 #define GANTRY_EXTENT_LOG_USAGE_H
@@ -54,11 +54,9 @@ int usage_start(struct vol *vol, struct quota_book *book, const uint8_t *key, si
 
 /* Reserves for an object or a part, before its bytes are taken, or changes the reservation: 0, -EDQUOT or -ENXIO.
  * name: key of the object, or of the part's upload; key: of the object or part. size_bytes: all bytes of the PUT, with the taken ones, of one copy;
- * STORE_SIZE_UNKNOWN: none yet. */
+ * STORE_SIZE_UNKNOWN: none yet. A commit ends the reservation when it is published; quota_end() ends it otherwise. */
 int usage_reserve(struct vol *vol, const uint8_t *name, size_t name_len, const uint8_t *key, size_t key_len,
 		  uint64_t size_bytes, struct quota_hold *hold);
-/* Ends the reservation of a PUT that has ended. A commit ends its reservation when it is published. */
-void usage_reserve_end(struct vol *vol, struct quota_hold *hold);
 
 /* ---- a bucket's quota, in the attributes of a record ---- */
 

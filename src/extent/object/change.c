@@ -63,8 +63,8 @@ on_done(struct commit *c)
 	op->done(op);
 }
 
-/* Writes the key of the change. Returns 0 or an error of the names. */
-static int
+/* Writes the key of the change, whose names store.c has checked. */
+static void
 set_key(struct vol *vol, struct change_int *ci, const struct store_change *sc)
 {
 	struct store_upload *u = container_of(ci->op, struct store_upload, op);
@@ -90,7 +90,7 @@ set_key(struct vol *vol, struct change_int *ci, const struct store_change *sc)
 	}
 	ci->c.view.key = ci->key;
 	ci->c.view.key_len = (uint16_t)len;
-	return len < 0 ? len : 0;
+	check(len > 0);
 }
 
 /* Fills in record i of a bucket's attributes: a put of their part i, or a removal if they need fewer records. */
@@ -225,9 +225,8 @@ extent_apply(struct store_port *sp, const struct store_change *sc, struct store_
 				 .view = { .op = row->op, .body = BODY_NONE } };
 	if (sc->pre)
 		ci->c.pre = *sc->pre;
-	e = set_key(p->vp.vol, ci, sc);
-	if (e == 0)
-		e = disk_failed(&p->vp.vol->disk) ? -EROFS : prepare(ci, sc);
+	set_key(p->vp.vol, ci, sc);
+	e = disk_failed(&p->vp.vol->disk) ? -EROFS : prepare(ci, sc);
 	if (e < 0)
 		return e;
 	commit_submit(&p->vp, &ci->c);

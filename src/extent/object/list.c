@@ -19,7 +19,6 @@
 
 struct list_int {
 	struct extent_port *port;
-	struct vol *vol;
 	uint64_t born; /* uploads that are older belong to an earlier bucket of the name */
 	uint32_t given;
 	uint16_t fixed_len; /* of key: type byte, bucket, 0 */
@@ -75,7 +74,7 @@ is_shown(const struct store_list *ls, const struct list_int *li, const struct tr
 	if ((key_is_upload(li->type) && !model_is_of(r->version, li->born)) || !rec_is_there(r, ls->now_ns))
 		return false;
 	if (!ls->slots)
-		return slots_own_key(li->vol->slots, (const uint8_t *)c->key, c->key_len);
+		return slots_own_key(li->port->vp.vol->slots, (const uint8_t *)c->key, c->key_len);
 	n = slot_name((const uint8_t *)c->key, c->key_len);
 	return !n.at || slots_has(ls->slots, name_place(&n));
 }
@@ -98,7 +97,7 @@ slice(struct store_list *ls, struct list_int *li)
 	struct tree_cursor c;
 	bool there;
 
-	there = tree_begin(&c, li->vol->tree, li->at, li->at_len, li->after);
+	there = tree_begin(&c, li->port->vp.vol->tree, li->at, li->at_len, li->after);
 	for (int i = 0; i < LIST_SLICE; i++) {
 		size_t common;
 
@@ -171,15 +170,13 @@ is_behind(const struct store_list *ls)
 	return c > 0 || (c == 0 && ls->after_len >= ls->prefix_len);
 }
 
-static int
+static void
 first_key(const struct store_list *ls, struct list_int *li)
 {
 	bool behind = is_behind(ls);
 	const char *from = behind ? ls->after : ls->prefix;
 	uint16_t len = behind ? ls->after_len : ls->prefix_len;
 
-	if (ls->bucket_len > STORE_BUCKET_MAX || len > STORE_KEY_MAX || ls->prefix_len > STORE_KEY_MAX)
-		return -ENAMETOOLONG;
 	li->at[0] = li->type;
 	li->fixed_len = 1;
 	if (ls->bucket) {
@@ -203,7 +200,6 @@ first_key(const struct store_list *ls, struct list_int *li)
 		}
 		li->after = ls->after_id != NULL;
 	}
-	return 0;
 }
 
 int
@@ -213,18 +209,14 @@ extent_list(struct store_port *sp, struct store_list *ls)
 	uint8_t type = ls->of_uploads ? KEY_UPLOAD : ls->bucket ? KEY_OBJECT : KEY_BUCKET;
 	struct list_int *li = (struct list_int *)ls->priv;
 	bool has_two = false;
-	int e;
 
 	ls->op.port = &p->base;
 	ls->more = false;
 	memset(li, 0, offsetof(struct list_int, at));
 	li->port = p;
-	li->vol = p->vp.vol;
 	li->type = type;
 	li->tail_len = (uint16_t)key_tail_bytes(type);
-	e = first_key(ls, li);
-	if (e < 0)
-		return e;
+	first_key(ls, li);
 	if (ls->bucket && !bucket_born(ls, li, &has_two))
 		return finish(&ls->op, -ENXIO);
 	/* A bucket with two copies of each key has keys of other types. */

@@ -13,7 +13,6 @@
 
 struct parts_int {
 	struct extent_port *port;
-	struct vol *vol;
 	uint32_t given, at; /* at: after this number */
 	uint8_t id[CHUNK_ID_BYTES];
 };
@@ -42,7 +41,7 @@ slice(struct store_part_list *pl, struct parts_int *li)
 	bool go_on = true, there;
 
 	key_part(key, li->id, li->at);
-	there = tree_begin(&c, li->vol->tree, key, sizeof key, true);
+	there = tree_begin(&c, li->port->vp.vol->tree, key, sizeof key, true);
 	for (int i = 0; i < PARTS_SLICE; i++) {
 		struct store_part part;
 
@@ -89,7 +88,7 @@ extent_list_parts(struct store_port *sp, const struct store_look *l, struct stor
 	pl->more = false;
 	if (e < 0)
 		return finish(op, e);
-	*li = (struct parts_int){ .port = p, .vol = p->vp.vol, .at = pl->after };
+	*li = (struct parts_int){ .port = p, .at = pl->after };
 	memcpy(li->id, l->id, CHUNK_ID_BYTES);
 	if (slice(pl, li))
 		return finish(op, (int)li->given);

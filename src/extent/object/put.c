@@ -14,6 +14,7 @@
 #include "extent/object/put_int.h"
 
 #include "extent/log/parts.h"
+#include "model/quota.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/crc64.h"
@@ -83,7 +84,7 @@ init(struct extent_port *p, struct store_put *put, uint64_t size_bytes)
 	if (e == 0 && has_writer && pool_avail(&p->writers) < (pi->is_part ? 2 : 1))
 		e = -EAGAIN;
 	if (e < 0) {
-		usage_reserve_end(pi->vol, &pi->hold);
+		quota_end(pi->vol->quotas, pi->vol->counter, &pi->hold);
 		return e;
 	}
 	pi->put = put;
@@ -106,21 +107,17 @@ init_none(struct extent_port *p, struct store_put *put)
 	return pi;
 }
 
-/* Sets the keys of a PUT. Returns 0 or an error of the names. */
-static int
+/* Sets the keys of a PUT. */
+static void
 set_keys(struct put_int *pi, const struct store_put_spec *spec)
 {
 	uint8_t *name = spec->upload_id ? pi->upload_key : pi->key;
-	int len = key_upload(name, &spec->key, spec->upload_id);
 
-	if (len < 0)
-		return len;
 	pi->name = name;
-	pi->name_len = pi->key_len = (uint16_t)len;
+	pi->name_len = pi->key_len = key_upload(name, &spec->key, spec->upload_id);
 	pi->is_part = spec->upload_id != NULL;
 	if (pi->is_part)
 		pi->key_len = (uint16_t)key_part(pi->key, spec->upload_id, spec->part_number);
-	return 0;
 }
 
 /* Checks bucket, upload and, for a secondary copy, the assignment of the key. The commit judges again. */
@@ -141,10 +138,10 @@ extent_put_init(struct store_port *sp, struct store_put *put, const struct store
 {
 	struct extent_port *p = extent_port(sp);
 	struct put_int *pi = init_none(p, put);
-	int e = set_keys(pi, spec);
+	int e;
 
-	if (e == 0)
-		e = check_place(p->vp.vol, pi, spec);
+	set_keys(pi, spec);
+	e = check_place(p->vp.vol, pi, spec);
 	if (spec->is_copy)
 		pi->sent = &pi->copy.ps;
 	return e < 0 ? e : init(p, put, spec->size_bytes);
@@ -155,10 +152,10 @@ put_init_sent(struct extent_port *p, struct store_put *put, const struct store_p
 	      const struct put_sent *ps)
 {
 	struct put_int *pi = init_none(p, put);
-	int e = set_keys(pi, spec);
 
+	set_keys(pi, spec);
 	pi->sent = ps;
-	return e < 0 ? e : init(p, put, spec->size_bytes);
+	return init(p, put, spec->size_bytes);
 }
 
 /* ---- pieces ---- */
@@ -277,7 +274,7 @@ put_done(struct put_int *pi, int result)
 	struct store_put *put = pi->put;
 
 	/* Before the answer, and before another engine reserves for the same bytes. */
-	usage_reserve_end(pi->vol, &pi->hold);
+	quota_end(pi->vol->quotas, pi->vol->counter, &pi->hold);
 	if (result == -EXDEV && put->carrier) {
 		pi->is_committing = false;
 		pi->is_carried = true;
@@ -474,10 +471,7 @@ extent_put_commit(struct store_port *sp, struct store_put *put, const struct sto
 		return pi->error;
 	if (disk_failed(&pi->vol->disk))
 		return -EROFS;
-	if (sc->meta.attrs_len > (pi->is_part ? STORE_PART_ATTRS_MAX : STORE_ATTRS_MAX) ||
-	    sc->pre.etag_nr > STORE_PRE_ETAGS)
-		return -EINVAL;
-	if (!is_whole(pi, sc))
+	if ((pi->is_part && sc->meta.attrs_len > STORE_PART_ATTRS_MAX) || !is_whole(pi, sc))
 		return -EINVAL;
 	prepare(pi, sc);
 	if (sc->last && sc->last_len)
@@ -504,7 +498,7 @@ extent_put_abort(struct store_port *sp, struct store_put *put)
 		return;
 	pi = put_int(put);
 	check(pi->writes == 0 && !pi->is_committing);
-	usage_reserve_end(pi->vol, &pi->hold);
+	quota_end(pi->vol->quotas, pi->vol->counter, &pi->hold);
 	put->is_started = false;
 	if (pi->cw)
 		writer_put(pi->cw, true);

@@ -42,18 +42,14 @@ int
 extent_open(struct store_port *sp, const struct store_look *l, struct store_op *op)
 {
 	struct store_obj *obj = container_of(op, struct store_obj, op);
-	struct extent_port *p = extent_port(sp);
-	struct vol *vol = p->vp.vol;
+	struct vol *vol = extent_port(sp)->vp.vol;
 	uint8_t key[KEY_BYTES_MAX];
-	int len = key_object(key, &l->key);
-	struct rec *r;
+	size_t len = key_object(key, &l->key);
+	struct rec *r = tree_get(vol->tree, key, len);
 
 	obj->is_open = false;
-	if (len < 0)
-		return len;
-	r = tree_get(vol->tree, key, (size_t)len);
 	if (!r || !rec_is_there_now(r))
-		return finish(&obj->op, bucket_of_key(vol->tree, key, (size_t)len) ? -ENOENT : -ENXIO);
+		return finish(&obj->op, bucket_of_key(vol->tree, key, len) ? -ENOENT : -ENXIO);
 	obj_open(obj, vol, r);
 	return finish(&obj->op, 0);
 }

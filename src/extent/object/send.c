@@ -111,7 +111,6 @@ extent_send(struct store_port *source, struct store_port *target, struct store_s
 	struct extent_port *from = source ? extent_port(source) : NULL, *to = extent_port(target);
 	static const uint8_t no_id[CHUNK_ID_BYTES];
 	struct send *sd;
-	int len;
 
 	s->op.port = &to->base;
 	s->op.result = 0;
@@ -124,13 +123,8 @@ extent_send(struct store_port *source, struct store_port *target, struct store_s
 	sd->s = s;
 	sd->from = from;
 	sd->to = to;
-	len = key_upload(sd->upload_key, &s->key, no_id);
-	if (len < 0) {
-		free(sd);
-		return len;
-	}
-	sd->upload_key_len = (uint16_t)len;
-	sd->key_len = (uint16_t)key_object(sd->key, &s->key);
+	sd->upload_key_len = key_upload(sd->upload_key, &s->key, no_id);
+	sd->key_len = key_object(sd->key, &s->key);
 	if (from && !slots_own_key(from->vp.vol->slots, sd->key, sd->key_len) &&
 	    !(s->is_repair && slots_own_key(to->vp.vol->slots, sd->key, sd->key_len))) {
 		free(sd);

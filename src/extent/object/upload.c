@@ -32,9 +32,8 @@ int
 upload_look(struct store_port *p, const struct store_look *l, const struct rec **ret_rec)
 {
 	uint8_t key[KEY_BYTES_MAX];
-	int len = key_upload(key, &l->key, l->id);
 
-	return len < 0 ? len : upload_find(extent_port(p)->vp.vol, key, (size_t)len, ret_rec);
+	return upload_find(extent_port(p)->vp.vol, key, key_upload(key, &l->key, l->id), ret_rec);
 }
 
 int
@@ -58,7 +57,6 @@ extent_upload_stat(struct store_port *sp, const struct store_look *l, struct sto
 struct complete_int {
 	struct store_complete *sc;
 	struct extent_port *port;
-	struct vol *vol;
 	struct chunk_ref *refs;
 	struct map_out map;
 	struct commit c, del; /* the object's record, and the removal of the upload's */
@@ -103,8 +101,8 @@ find_of_object(struct model_view *v, enum model_kind kind, uint32_t number, stru
 static bool
 was_done(struct complete_int *ci)
 {
-	const struct rec *r = tree_get(ci->vol->tree, ci->key, ci->key_len);
-	struct parts_of_object po = { .view.find = find_of_object, .tree = ci->vol->tree };
+	const struct rec *r = tree_get(ci->port->vp.vol->tree, ci->key, ci->key_len);
+	struct parts_of_object po = { .view.find = find_of_object, .tree = ci->port->vp.vol->tree };
 	struct model_record object;
 
 	if (!r || !rec_is_there_now(r) || r->body != BODY_PARTS)
@@ -140,7 +138,7 @@ add_up(struct complete_int *ci)
 {
 	struct store_complete *sc = ci->sc;
 	struct model_answer a = { 0 };
-	int e = decide_parts(ci->vol->tree, ci->id, sc, ci->refs, &a);
+	int e = decide_parts(ci->port->vp.vol->tree, ci->id, sc, ci->refs, &a);
 
 	sc->bad = a.bad;
 	sc->size_bytes = a.size_bytes;
@@ -189,7 +187,7 @@ complete(struct complete_int *ci)
 {
 	struct store_complete *sc = ci->sc;
 	const struct rec *r;
-	int e = upload_find(ci->vol, ci->upload_key, ci->upload_key_len, &r);
+	int e = upload_find(ci->port->vp.vol, ci->upload_key, ci->upload_key_len, &r);
 
 	if (e == -ENOENT && was_done(ci))
 		e = 0;
@@ -221,29 +219,21 @@ extent_complete(struct store_port *sp, const struct store_change *c, struct stor
 	struct store_complete *sc = container_of(op, struct store_complete, op);
 	struct extent_port *p = extent_port(sp);
 	struct complete_int *ci;
-	int e = model_check_list(sc), len;
+	int e = model_check_list(sc);
 
 	sc->version = sc->size_bytes = sc->crc64 = 0;
 	sc->was_done = false;
 	if (e < 0)
 		return finish(&sc->op, e);
+	if (disk_failed(&p->vp.vol->disk))
+		return -EROFS;
 	ci = calloc(1, sizeof *ci);
 	if (!ci)
 		return -ENOSPC;
 	ci->sc = sc;
 	ci->port = p;
-	len = key_upload(ci->upload_key, &c->key, c->id);
-	if (len < 0) {
-		free(ci);
-		return len;
-	}
-	ci->upload_key_len = (uint16_t)len;
-	ci->key_len = (uint16_t)key_object(ci->key, &c->key);
+	ci->upload_key_len = key_upload(ci->upload_key, &c->key, c->id);
+	ci->key_len = key_object(ci->key, &c->key);
 	memcpy(ci->id, c->id, CHUNK_ID_BYTES);
-	ci->vol = p->vp.vol;
-	if (disk_failed(&ci->vol->disk)) {
-		free(ci);
-		return -EROFS;
-	}
 	return complete(ci);
 }
