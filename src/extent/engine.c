@@ -25,14 +25,15 @@ extent_format(const struct store_conf *conf, bool force, char *err, size_t err_l
 	return disk_format(&conf->disks.disk[0], conf->disks.index_bytes, birth, force, err, err_len);
 }
 
+/* Makes the step to the format of this version, the only task of an engine. */
 static int
-extent_upgrade(const struct store_conf *conf, char *said, size_t said_len)
+extent_task(const struct store_conf *conf, enum store_task task, char *said, size_t said_len)
 {
 	const struct store_disk_conf *dc = &conf->disks.disk[0];
 	struct disk d;
 	struct ring *r;
 	uint32_t was;
-	int e = sync_ring(&r, said, said_len);
+	int e = task == TASK_UPGRADE ? sync_ring(&r, said, said_len) : -ENOSYS;
 
 	if (e < 0)
 		return e;
@@ -335,12 +336,6 @@ extent_background(const struct store *store)
 }
 
 /* ---- the table ---- */
-
-static int
-extent_task(const struct store_conf *conf, enum store_task task, char *said, size_t said_len)
-{
-	return task == TASK_UPGRADE ? extent_upgrade(conf, said, said_len) : -ENOSYS;
-}
 
 static int
 extent_look(struct store_port *p, const struct store_look *l, struct store_op *op)

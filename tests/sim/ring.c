@@ -302,12 +302,6 @@ file_where(int dir_fd, const char *name, int fd, uint64_t bytes)
 }
 
 int
-file_where_path(const char *path, int fd)
-{
-	return PLACE_SAME;
-}
-
-int
 file_next_odd(int fd, uint64_t upto, uint64_t *off, struct file_odd *ret_odd)
 {
 	uint32_t first, nr;

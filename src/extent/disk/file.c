@@ -27,8 +27,6 @@
 #ifndef STATX_DIOALIGN
 #define STATX_DIOALIGN 0x2000u
 #endif
-#define XFS_MAGIC 0x58465342
-#define OVERLAY_MAGIC 0x794c7630
 
 int
 file_open_dir(const char *path, bool create)
@@ -139,12 +137,6 @@ file_where(int dir_fd, const char *name, int fd, uint64_t bytes)
 	else
 		is_same = there.st_dev == open_one.st_dev && there.st_ino == open_one.st_ino;
 	return !is_same ? PLACE_OTHER : (uint64_t)open_one.st_size < bytes ? PLACE_CUT : PLACE_SAME;
-}
-
-int
-file_where_path(const char *path, int fd)
-{
-	return file_where(AT_FDCWD, path, fd, 0);
 }
 
 #define EXTENTS_AT_ONCE 128
@@ -349,12 +341,12 @@ file_check_fs(int fd, char *why, size_t why_len)
 			 "it with them");
 		return -EINVAL;
 	}
-	if ((uint32_t)fs.f_type == OVERLAY_MAGIC && mount_has(st.st_dev, lossy)) {
+	if ((uint32_t)fs.f_type == OVERLAYFS_SUPER_MAGIC && mount_has(st.st_dev, lossy)) {
 		snprintf(why, why_len,
 			 "the overlay is mounted volatile, a flush would promise nothing: mount it without");
 		return -EINVAL;
 	}
-	if ((uint32_t)fs.f_type == EXT4_SUPER_MAGIC || (uint32_t)fs.f_type == XFS_MAGIC)
+	if ((uint32_t)fs.f_type == EXT4_SUPER_MAGIC || (uint32_t)fs.f_type == XFS_SUPER_MAGIC)
 		return 1;
 	snprintf(why, why_len,
 		 "file system type 0x%x is neither ext4 nor XFS: every touched file is flushed, which is "

@@ -42,12 +42,9 @@ enum file_place {
 	PLACE_OTHER,  /* the name leads to another file or directory */
 	PLACE_CUT,    /* the file has fewer bytes than it should have */
 };
-/* Compares a name of the directory with the open file fd, which should have at least `bytes` bytes. Returns
- * an enum file_place, or -errno if the result is not known. */
+/* Compares a name of the directory, or a path (dir_fd AT_FDCWD), with the open file fd, which should have at
+ * least `bytes` bytes. Returns an enum file_place, or -errno if the result is not known. */
 int file_where(int dir_fd, const char *name, int fd, uint64_t bytes);
-/* Compares a path with an open directory or device. Returns an enum file_place, or -errno if the result is
- * not known. */
-int file_where_path(const char *path, int fd);
 bool file_is_device(const char *path);
 
 /* A range of a file for which the file system has no private blocks: a hole, a range that was allocated and

@@ -252,22 +252,17 @@ snap_ref_ok(const struct snap_ref *s, const struct geometry *g)
 }
 
 static bool
-is_member(const struct disk_table *t, uint8_t disk)
-{
-	return disk < FMT_DISKS_MAX && t->members >> disk & 1;
-}
-
-static bool
 table_ok(const struct disk_table *t)
 {
 	if (t->version == 0 || t->in == 0 || (t->in | t->draining | t->filling) & ~t->members)
 		return false;
 	for (int i = 0; i < FMT_SLOT_NR; i++) {
-		bool full = t->full[i / 8] >> i % 8 & 1, alone = t->second[i] == TABLE_NO_DISK;
+		bool alone = t->second[i] == TABLE_NO_DISK;
 
-		if (!is_member(t, t->home[i]) || !is_member(t, t->first[i]))
+		if (!table_has(t->members, t->home[i]) || !table_has(t->members, t->first[i]))
 			return false;
-		if (alone ? full : !is_member(t, t->second[i]) || t->second[i] == t->first[i])
+		if (alone ? table_is_full(t, i)
+			  : !table_has(t->members, t->second[i]) || t->second[i] == t->first[i])
 			return false;
 	}
 	return true;

@@ -49,7 +49,6 @@ union fmt_since {
 /* largest number of extents or chunks in a record; a longer list is in a map, outside of the record */
 #define FMT_ENTRY_MAX 64u
 #define FMT_MAP_ENTRY_MAX (1u << 20) /* largest number of entries in a map; decoders refuse more */
-#define FMT_DISKS_MAX STORE_DISKS_MAX
 #define FMT_SLOT_NR STORE_SLOT_NR
 #define FMT_SUPER_BYTES (64u << 10)               /* size of a superblock, in bytes */
 #define FMT_DEVICE_HEAD_BYTES ((uint64_t)1 << 20) /* number of bytes before the log on a device */

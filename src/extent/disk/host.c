@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
@@ -57,7 +58,7 @@ host_look(struct host *h, struct ring *r)
 			e = 0;
 		}
 	}
-	sync_free(buf);
+	free(buf);
 	return e;
 }
 
@@ -152,7 +153,7 @@ put(struct host *h, struct ring *r, uint64_t log_seq, bool closed)
 		h->tried.wall_ns = age_clock_ns();
 	host_encode(buf, &h->tried);
 	e = sync_write(r, h->fd, buf, HOST_BYTES, h->off);
-	sync_free(buf);
+	free(buf);
 	if (e == 0)
 		h->mine = h->tried;
 	return e;

@@ -266,7 +266,7 @@ look_at_device(int fd, struct ring *r, uint64_t device_bytes, uint64_t size_byte
 	*ret_store = e == 0 && !*ret_empty && super_decode(buf, FMT_SUPER_BYTES, &sb) == 0;
 	if (e == 0 && *ret_empty)
 		e = look_at_end(fd, r, buf, device_bytes, ret_empty);
-	sync_free(buf);
+	free(buf);
 	*ret_second = e == 0 && super_scan(r, fd, size_bytes, &sb) == 0 ? geo_second_off(&sb.geo) : 0;
 	*ret_store |= *ret_second != 0;
 	return e;

@@ -18,6 +18,7 @@
 #include "store/meter.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -199,7 +200,7 @@ look_at_name(struct disk *d, const char *name, int fd, uint64_t bytes)
 static void
 look_at_names(struct disk *d)
 {
-	int place = file_where_path(d->path, d->is_device ? d->log.fd : d->dir_fd);
+	int place = file_where(AT_FDCWD, d->path, d->is_device ? d->log.fd : d->dir_fd, 0);
 	char name[32];
 
 	if (!d->is_device) {

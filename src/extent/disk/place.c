@@ -14,7 +14,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define OVERLAY_MAGIC 0x794c7630
 #define RAM_DISK_MAJOR 1
 #define LEVELS_MAX 4 /* maximum depth of overlays and loop devices on top of each other */
 
@@ -121,7 +120,7 @@ memory_of(const char *path, int levels)
 			return "tmpfs";
 		if ((uint32_t)fs.f_type == RAMFS_MAGIC)
 			return "ramfs";
-		if ((uint32_t)fs.f_type == OVERLAY_MAGIC)
+		if ((uint32_t)fs.f_type == OVERLAYFS_SUPER_MAGIC)
 			return find_upper(st.st_dev, below) ? memory_of(below, levels - 1) : NULL;
 	}
 	if (S_ISBLK(st.st_mode))

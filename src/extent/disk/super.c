@@ -16,6 +16,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SCAN_BYTES ((uint64_t)16 << 20)
@@ -54,7 +55,7 @@ read_super(struct ring *r, int fd, uint64_t off, struct super *ret_super)
 
 	if (e == 0)
 		e = super_decode(buf, FMT_SUPER_BYTES, ret_super);
-	sync_free(buf);
+	free(buf);
 	return e;
 }
 
@@ -105,7 +106,7 @@ super_scan(struct ring *r, int fd, uint64_t size_bytes, struct super *ret_super)
 		    read_super(r, fd, at, ret_super) == 0 && geo_second_off(&ret_super->geo) == at)
 			e = 0;
 	}
-	sync_free(buf);
+	free(buf);
 	return e;
 }
 
@@ -222,7 +223,7 @@ write_copy(struct disk *d, struct ring *r, int copy, const struct super *sb)
 		super_encode(buf, sb);
 		e = sync_write(r, *fd, buf, FMT_SUPER_BYTES, d->super_off[copy]);
 	}
-	sync_free(buf);
+	free(buf);
 	return e;
 }
 

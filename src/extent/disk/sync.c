@@ -199,7 +199,7 @@ sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len)
 			result = result ? result : sync_write_error(s->res, s->len, true);
 		}
 	}
-	sync_free(zero);
+	free(zero);
 	return result;
 }
 
@@ -221,10 +221,4 @@ sync_alloc(size_t len)
 	if (p)
 		memset(p, 0, align_up(len, FMT_ALIGN));
 	return p;
-}
-
-void
-sync_free(void *p)
-{
-	free(p);
 }

@@ -58,8 +58,7 @@ int sync_zero(struct ring *r, int fd, uint64_t off, uint64_t len);
 
 /* Allocates a ring for blocking I/O. Returns 0, or -errno with the reason in err. */
 int sync_ring(struct ring **ret_ring, char *err, size_t err_len);
-/* Returns zeroed memory that is aligned for O_DIRECT, or NULL. sync_free(NULL) is allowed. */
+/* Returns zeroed memory that is aligned for O_DIRECT, or NULL. The caller frees it with free(). */
 void *sync_alloc(size_t len);
-void sync_free(void *p);
 
 #endif

@@ -54,7 +54,7 @@ maps_load(struct replay *rp, const uint8_t *key, size_t len, struct rec *r)
 	e = verify_map(&rp->vol->disk, rp->r, &v, &entries);
 	if (e == 0) {
 		e = rec_load_entries(r, entries);
-		sync_free(entries);
+		free(entries);
 	}
 	if (e == 0)
 		return 0;
@@ -114,7 +114,7 @@ maps_place(struct replay *rp, const uint64_t *ext, uint32_t nr, uint64_t len_byt
 			break;
 		}
 	}
-	sync_free(page);
+	free(page);
 	while (i + 1 < nr && at + ext_nr(ext[i]) * unit <= off)
 		at += ext_nr(ext[i++]) * unit;
 	first = ext_unit(ext[i]) + (off - at) / unit;

@@ -28,7 +28,7 @@ mover_fini(struct vol *vol)
 	mv->user = NULL;
 	free(mv->move);
 	free(mv->cursor);
-	sync_free(mv->buf);
+	free(mv->buf);
 }
 
 /* Allocates the mover's memory, when an object will be moved for the first time. */

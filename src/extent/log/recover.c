@@ -346,7 +346,7 @@ mend_log(struct replay *rp)
 		if (e < 0)
 			break;
 	}
-	sync_free(zeros);
+	free(zeros);
 	if (e < 0)
 		return disk_refuse(&rp->vol->disk, e, "the log has bad sectors that cannot be written: %s",
 				   strerror(-e));
@@ -546,7 +546,7 @@ recover_free(struct vol *vol)
 		free(b);
 	}
 	maps_forget(rp);
-	sync_free(rp->log.bytes);
+	free(rp->log.bytes);
 	free(rp->survivors);
 	free(rp);
 }

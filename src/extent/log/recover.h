@@ -57,7 +57,7 @@ int verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const 
 bool crc_block_fits(const uint64_t *crc, uint64_t size_bytes, uint64_t crc64);
 /* Checks len bytes, which begin with a granule, against the checksums of the granules. Returns 0 or -EBADMSG. Any thread. */
 int check_granules(const void *bytes, uint64_t len, const uint64_t *crc);
-/* Reads and checks a map; the caller frees *ret_entries with sync_free(). Returns 0, -EBADMSG if the map is
+/* Reads and checks a map; the caller frees *ret_entries with free(). Returns 0, -EBADMSG if the map is
  * damaged, or another -errno. */
 int verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_entries);
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define HEAL_NS (2 * NS_PER_S) /* pause before another snapshot is requested, after one has failed */
@@ -26,7 +27,7 @@ reread_ask(struct vol *vol)
 void
 reread_fini(struct vol *vol)
 {
-	sync_free(vol->reread.buf);
+	free(vol->reread.buf);
 }
 
 static void found(struct vol *vol, unsigned what, int error, const char *fmt, ...)
@@ -168,7 +169,7 @@ reading_ends(struct vol *vol)
 	struct reread *rr = &vol->reread;
 
 	rr->step = IDLE;
-	sync_free(rr->buf);
+	free(rr->buf);
 	rr->buf = NULL;
 	atomic_store(&rr->runs, false);
 }

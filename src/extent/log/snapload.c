@@ -127,8 +127,8 @@ walk(struct replay *rp, const struct snap_ref *ref, struct snap_space *space, bo
 	rp->load = NULL;
 	/* A read in flight still writes to its buffer. */
 	sync_read_end(&c.reading);
-	sync_free(c.buf[0]);
-	sync_free(c.buf[1]);
+	free(c.buf[0]);
+	free(c.buf[1]);
 	if (e == 0)
 		e = snap_chain_end(&c.at);
 	*ret_names_older = e == 0 && c.names_older;

@@ -31,7 +31,7 @@ verify_map(struct disk *d, struct ring *r, const struct rec_view *v, void **ret_
 	if (e == 0)
 		e = rec_check_entries(v, buf, &d->geo);
 	if (e < 0) {
-		sync_free(buf);
+		free(buf);
 		return e;
 	}
 	*ret_entries = buf;
@@ -93,7 +93,7 @@ verify_packed(struct disk *d, struct ring *r, const struct rec_view *v)
 
 	if (e == 0 && crc64_nvme(0, buf + pg.skew, v->size_bytes) != v->crc64)
 		e = -EBADMSG;
-	sync_free(buf);
+	free(buf);
 	return e;
 }
 
@@ -133,9 +133,9 @@ verify_data(struct disk *d, struct ring *r, const struct rec_view *v, const uint
 		if (e == 0)
 			e = check_granules(buf, n, crc_block + off / STORE_GRANULE);
 	}
-	sync_free(buf);
-	sync_free(crc_block);
-	sync_free(mapped);
+	free(buf);
+	free(crc_block);
+	free(mapped);
 	return e;
 }
 
@@ -170,12 +170,8 @@ data_place(struct replay *rp, const struct rec_view *v, char ret_text[DISK_PLACE
 		maps_place(rp, v->map.ext, v->map.nr, map_image_bytes(&d->geo, v->map.len_bytes), ret_text);
 		return;
 	}
-	maps_place(rp, entries ? entries : mapped, v->entry_nr,
-		   align_up(v->size_bytes, FMT_ALIGN) +
-			   (granules(v->size_bytes) > 1 ? align_up(crc_block_bytes(v->size_bytes), FMT_ALIGN)
-							: 0),
-		   ret_text);
-	sync_free(mapped);
+	maps_place(rp, entries ? entries : mapped, v->entry_nr, stored_bytes(v->size_bytes), ret_text);
+	free(mapped);
 }
 
 static void

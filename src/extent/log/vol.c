@@ -57,7 +57,7 @@ vol_free(struct vol *vol)
 	helper_fini(&vol->helper);
 	for (int i = 0; i < 2; i++)
 		free(vol->snap.space[i].ext);
-	sync_free(vol->block.mem);
+	free(vol->block.mem);
 	free(vol->flush.ops);
 	slots_free(vol->slots);
 	free(vol);

@@ -9,6 +9,7 @@
 #include "base/crc64.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void
@@ -118,7 +119,7 @@ map_end(struct map_out *m, bool give_back)
 	/* Of what waits in vain some was taken, and nothing was written there. */
 	if (m->ext_nr && ((give_back && !m->is_failed) || !m->is_on_disk))
 		disk_extents_free(&m->port->vp.vol->disk, m->ext, m->ext_nr);
-	sync_free(m->mem);
+	free(m->mem);
 	*m = (struct map_out){ 0 };
 }
 

@@ -170,12 +170,6 @@ send_uploads(struct send *sd)
 		next_gone(sd);
 }
 
-static void
-upload_over(struct send *sd)
-{
-	send_finish(sd, 0);
-}
-
 void
 send_only_upload(struct send *sd)
 {
@@ -192,7 +186,7 @@ send_only_upload(struct send *sd)
 	else if (r)
 		send_make_upload(sd, r, next_part);
 	else if (there && (RULE_MOVE_REMOVES || !sd->from))
-		send_abort_upload(sd, upload_over);
+		send_abort_upload(sd, next_upload);
 	else
 		send_finish(sd, 0);
 }

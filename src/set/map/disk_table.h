@@ -84,7 +84,7 @@ slots_add(struct store_slots *s, unsigned place)
 static inline bool
 table_has(uint64_t bitmap, int disk)
 {
-	return disk != TABLE_NO_DISK && bitmap >> disk & 1;
+	return disk < STORE_DISKS_MAX && bitmap >> disk & 1;
 }
 
 /* Makes the map of a new store of nr disks with the given UUIDs. The number of slots of a disk is in
