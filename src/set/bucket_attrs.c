@@ -88,14 +88,13 @@ set_next(struct change *c, int r)
 		return 0;
 	}
 	c->touched = true;
-	if (is_quota)
-		return change_apply_at(c, (struct store_change){ .act = c->act, .max = &c->max_quota });
 	return change_apply_at(c,
 			       (struct store_change){ .act = c->act,
 						      .version = c->judged ? STORE_VERSION_ANY
 									   : attrs_version(c->version, c->at),
 						      .attrs = c->sub->attrs,
-						      .attrs_len = c->attrs_len });
+						      .attrs_len = c->attrs_len,
+						      .max = &c->max_quota });
 }
 
 int

@@ -55,7 +55,7 @@ end(struct key_change *c, int result, bool is_open)
 	if (c->is_unsettled)
 		set_end_doubt(s, set_slot(&c->ko.key));
 	if (is_open && key_op_has_lock(&c->ko))
-		set_leave_open(set_key_locks(s), &c->ko.hold);
+		set_release(set_key_locks(s), &c->ko.hold, true);
 	key_op_end(&c->ko);
 	if (c->copy)
 		copy_drop(c->copy);

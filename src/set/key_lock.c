@@ -111,8 +111,8 @@ wake(struct watcher *list, int error)
 	}
 }
 
-static void
-give_away(struct set_holds *hs, struct set_hold *h, bool is_open)
+void
+set_release(struct set_holds *hs, struct set_hold *h, bool is_open)
 {
 	struct held_key *hk = h->key, **link;
 	struct hold_shard *sh = lock(hs, &hk->key, &link);
@@ -138,18 +138,6 @@ give_away(struct set_holds *hs, struct set_hold *h, bool is_open)
 	}
 	pthread_mutex_unlock(&sh->lock);
 	wake(watchers, error);
-}
-
-void
-set_release(struct set_holds *hs, struct set_hold *h)
-{
-	give_away(hs, h, false);
-}
-
-void
-set_leave_open(struct set_holds *hs, struct set_hold *h)
-{
-	give_away(hs, h, true);
 }
 
 bool

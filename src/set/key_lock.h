@@ -47,11 +47,9 @@ void set_holds_fini(struct set_holds *hs);
 /* Takes the lock of a key. Returns 1 if the lock is granted; 0 if go() follows through the mailbox; -EAGAIN
  * if the key is in doubt; -ENOMEM. */
 int set_hold(struct set_holds *hs, const struct store_key *k, struct set_hold *h);
-/* Releases the lock, and grants it to the next entry in the queue. */
-void set_release(struct set_holds *hs, struct set_hold *h);
-/* Marks the key as in doubt and releases its lock. Entries in the queue still get the lock, one after the
- * other, and find the mark with set_is_open(). */
-void set_leave_open(struct set_holds *hs, struct set_hold *h);
+/* Releases the lock, and grants it to the next entry in the queue. is_open: marks the key as in doubt; entries in the
+ * queue still get the lock, one after the other, and find the mark with set_is_open(). */
+void set_release(struct set_holds *hs, struct set_hold *h, bool is_open);
 /* Returns true if the key of this holder is in doubt. */
 bool set_is_open(const struct set_hold *h);
 /* Returns true if the key is locked or in doubt. */

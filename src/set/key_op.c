@@ -37,7 +37,7 @@ void
 key_op_unlock(struct key_op *ko)
 {
 	if (ko->hold.key)
-		set_release(set_key_locks(ko->port->set), &ko->hold);
+		set_release(set_key_locks(ko->port->set), &ko->hold, false);
 }
 
 static void

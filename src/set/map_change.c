@@ -233,6 +233,7 @@ on_written(struct store_table_write *w, int result)
 
 	pthread_mutex_lock(&m->lock);
 	m->unwritten &= ~((uint64_t)1 << wr->engine);
+	atomic_fetch_and(&m->left, ~((uint64_t)1 << wr->engine));
 	if (m->serves)
 		look(s);
 	pthread_mutex_unlock(&m->lock);
@@ -368,26 +369,20 @@ set_change_result(struct set *s)
 	return r;
 }
 
-static void
-on_last(struct store_table_write *w, int result)
-{
-	atomic_store(&container_of(w, struct set_last_write, w)->is_over, true);
-}
-
 void
 set_write_left(struct set *s, int engine, const struct disk_table *t)
 {
-	struct set_last_write *l = &s->map.last[engine];
+	uint64_t bit = (uint64_t)1 << engine;
 
-	check(!l->w.done && !(set_all(s) >> engine & 1));
-	l->w.done = on_last;
-	set_engine_ops(s, engine)->put_table(set_engine(s, engine), t, &l->w);
+	check(!((set_all(s) | atomic_load(&s->map.left)) & bit));
+	atomic_fetch_or(&s->map.left, bit);
+	set_engine_ops(s, engine)->put_table(set_engine(s, engine), t, &s->map.write[engine].w);
 }
 
 bool
 set_left_is_written(const struct set *s, int engine)
 {
-	return atomic_load(&s->map.last[engine].is_over);
+	return !(atomic_load(&s->map.left) >> engine & 1);
 }
 
 bool

@@ -68,12 +68,8 @@ struct set_map {
 		struct set *set;
 		int engine;
 	} write[STORE_SET_MAX];
-	/* The write of the newest map to a disk that is no longer a member. Owned by the thread of the
-	 * rebalancer, except is_over. */
-	struct set_last_write {
-		struct store_table_write w;
-		_Atomic bool is_over;
-	} last[STORE_SET_MAX];
+	/* Bitmap of engines whose disk is no longer a member, and to which the write of the newest map has not ended. */
+	_Atomic uint64_t left;
 };
 
 /* ---- life ---- */

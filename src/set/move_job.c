@@ -186,7 +186,7 @@ move_on(struct mover *m)
 
 	set_get_table(s, &m->table);
 	move_note_progress(m, t);
-	if (!move_is_under_way(s, t)) {
+	if (!move_members_change(t) && !set_pairs_wait(s, t)) {
 		r = m->job == JOB_MOVE || m->job == JOB_HEAL ? move_clean(m, -1) : 0;
 		goes_on = r < 0;
 	} else if (move_members_change(t) && (m->gives_up || atomic_load(&m->cancel) || table_gives_up(t))) {

@@ -18,12 +18,6 @@ move_members_change(const struct disk_table *t)
 }
 
 bool
-move_is_under_way(struct set *s, const struct disk_table *t)
-{
-	return move_members_change(t) || set_pairs_wait(s, t);
-}
-
-bool
 move_has_leftovers(const struct set *s)
 {
 	bool has_pairs = set_uses_pairs(s);
@@ -41,17 +35,15 @@ move_has_leftovers(const struct set *s)
 	return has;
 }
 
-/* Plans the move of a slot that has no keys with two copies. The home and the primary of the slot move
- * together; the primary moves alone if the home has moved before, for example when another disk was
- * forgotten. */
-static void
-next_of_slot(const struct disk_table *t, int slot, int planned, int *ret_from, int *ret_to)
+/* Returns the disk from which a slot that has no keys with two copies moves to the planned disk; the planned disk: the
+ * slot does not move. The home and the primary of the slot move together; the primary moves alone if the home
+ * has moved before, for example when another disk was forgotten. */
+static int
+source_of(const struct disk_table *t, int slot, int planned)
 {
-	*ret_from = t->home[slot];
-	*ret_to = planned;
-	if (*ret_from == planned && t->second[slot] == TABLE_NO_DISK &&
-	    table_has(t->draining, t->first[slot]))
-		*ret_from = t->first[slot];
+	bool is_alone = t->home[slot] == planned && t->second[slot] == TABLE_NO_DISK;
+
+	return is_alone && table_has(t->draining, t->first[slot]) ? t->first[slot] : t->home[slot];
 }
 
 bool
@@ -69,9 +61,8 @@ move_next_slots(struct mover *m, const struct disk_table *t, int *ret_from, int 
 	*ret_from = *ret_to = -1;
 	*ret_left = 0;
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		int from, to;
+		int to = home[i], from = source_of(t, i, to);
 
-		next_of_slot(t, i, home[i], &from, &to);
 		if (from == to)
 			continue;
 		++*ret_left;
@@ -153,11 +144,8 @@ count_to_go(struct set *s, const struct disk_table *t, struct to_go *g)
 	disk_sizes(s, size);
 	table_plan(t, size, home);
 	for (int i = 0; i < STORE_SLOT_NR; i++) {
-		int from, to;
-
-		next_of_slot(t, i, home[i], &from, &to);
 		g->homes[t->home[i]] += home[i] != t->home[i];
-		g->nr += from != to;
+		g->nr += source_of(t, i, home[i]) != home[i];
 	}
 	if (set_uses_pairs(s))
 		count_pairs(t, size, g);

@@ -268,7 +268,7 @@ mend_key(struct mover *m, int first, const struct store_key *k)
 		ms->s.is_repair = true;
 		r = STORE_DO(m->user, &ms->s.op, whole->ops->member->send(whole, damaged, &ms->s));
 	}
-	set_release(set_key_locks(s), &sn->hold);
+	set_release(set_key_locks(s), &sn->hold, false);
 	return r < 0 ? r : (int)ms->s.changes;
 }
 

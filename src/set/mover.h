@@ -231,8 +231,6 @@ void move_plan_drain(const struct set *s, struct disk_table *t);
 
 /* Returns true if a disk is being drained or filled. */
 bool move_members_change(const struct disk_table *t);
-/* Returns true if there are slots to move, or secondary copies to make. */
-bool move_is_under_way(struct set *s, const struct disk_table *t);
 /* Returns true if an engine has foreign records. Such records remain after a move that ended while the disk
  * was away. */
 bool move_has_leftovers(const struct set *s);

@@ -42,13 +42,11 @@ key_check(const struct store_key *k)
 int
 store_task(const struct store_conf *conf, enum store_task task, char *said, size_t said_len)
 {
-	/* the answers of a back end without the task */
+	/* the answers of a back end without the task; no text: 0 */
 	static const struct {
 		const char *text;
 		int result;
 	} without[] = {
-		[TASK_CHECK_CONF] = { NULL, 0 },
-		[TASK_LOOK] = { NULL, 0 },
 		[TASK_UPGRADE] = { "has one format", 0 },
 		[TASK_FORGET] = { "has no disks to give up", -EOPNOTSUPP },
 	};

@@ -27,24 +27,18 @@ start_path(const struct disk *d)
 
 /* ---- all disks at once ---- */
 
-struct step {
-	struct disk *d;
-	int (*fn)(struct disk *d);
-};
-
 static void *
 step_main(void *arg)
 {
-	struct step *s = arg;
+	struct disk *d = arg;
 
-	s->d->error = s->fn(s->d);
+	d->error = d->step(d);
 	return NULL;
 }
 
 void
 start_each(struct start *s, bool all, int (*fn)(struct disk *d))
 {
-	struct step step[STORE_DISKS_MAX];
 	struct disk *mine = NULL;
 
 	for (int i = 0; i < s->nr; i++) {
@@ -52,17 +46,17 @@ start_each(struct start *s, bool all, int (*fn)(struct disk *d))
 
 		if (all ? d->is_out : !d->st)
 			continue;
-		step[i] = (struct step){ d, fn };
+		d->step = fn;
 		/* The step of one disk runs on this thread, so a store of one disk needs no other thread. */
 		if (!mine)
 			mine = d;
 		else
-			d->has_thread = pthread_create(&d->thread, NULL, step_main, &step[i]) == 0;
+			d->has_thread = pthread_create(&d->thread, NULL, step_main, d) == 0;
 		if (d != mine && !d->has_thread)
-			step_main(&step[i]);
+			step_main(d);
 	}
 	if (mine)
-		step_main(&step[mine - s->disk]);
+		step_main(mine);
 	for (int i = 0; i < s->nr; i++) {
 		if (s->disk[i].has_thread)
 			pthread_join(s->disk[i].thread, NULL);

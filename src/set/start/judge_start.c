@@ -35,10 +35,11 @@ is_wanted(const struct start *s, const struct store_record_disk *r)
 }
 
 void
-start_open_unnamed(struct start *s)
+start_open_all(struct start *s)
 {
 	const struct store_record *record = s->conf->disks.record;
 
+	start_each(s, true, start_open_one);
 	for (int i = 0; record && i < record->nr && s->nr < STORE_DISKS_MAX; i++) {
 		const struct store_record_disk *r = &record->disk[i];
 		struct disk *d = &s->disk[s->nr];

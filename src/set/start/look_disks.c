@@ -159,8 +159,7 @@ set_look(const struct store_conf *conf, char *err, size_t err_len)
 	for (int i = 0; i < s->nr; i++)
 		if (!forgets && s->disk[i].conf.disks.lock_wait_ns > LOOK_WAIT_NS)
 			s->disk[i].conf.disks.lock_wait_ns = LOOK_WAIT_NS;
-	start_each(s, true, start_open_one);
-	start_open_unnamed(s);
+	start_open_all(s);
 	unseen = forgets ? NULL : find_unseen(s);
 	if (unseen) {
 		snprintf(err, err_len, "%.*s", (int)advice_problem(unseen->err), unseen->err);
@@ -213,8 +212,7 @@ look_across(const struct store_conf *conf, struct examined *all, struct disk_tab
 	*ret_has = false;
 	if (e < 0)
 		return e;
-	start_each(s, true, start_open_one);
-	start_open_unnamed(s);
+	start_open_all(s);
 	for (int i = 0; i < s->nr; i++)
 		any |= s->disk[i].st != NULL;
 	/* The error of a single disk is left out, because the examination of that disk reports it. */

@@ -90,8 +90,7 @@ attempt(struct start *s)
 {
 	int e;
 
-	start_each(s, true, start_open_one);
-	start_open_unnamed(s);
+	start_open_all(s);
 	/* A failed disk is not tried again in this start, because a failed flush is reported once, and the
 	 * next flush would succeed. */
 	for (int i = 0; i < s->nr; i++)

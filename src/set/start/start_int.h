@@ -49,6 +49,8 @@ struct disk {
 	struct store_disk_conf unnamed_conf;
 	int error; /* negative errno: reason why the disk is not present */
 	char err[1200];
+	/* step of start_each(), and its thread */
+	int (*step)(struct disk *d);
 	pthread_t thread;
 	bool has_thread;
 };
@@ -136,9 +138,9 @@ int start_find_forgotten(struct start *s);
 
 /* ---- judge_start.c ---- */
 
-/* Opens the members that are in the record of the store and not in the configuration. Adds these members to
- * the disks of the start, whether present or not. Called after the configured disks were opened. */
-void start_open_unnamed(struct start *s);
+/* Opens all configured disks, then the members that are in the record of the store and not in the configuration. Adds
+ * these members to the disks of the start, whether present or not. */
+void start_open_all(struct start *s);
 /* Writes the sizes of the present disks in bytes to ret_size[], by number in the map; 0: the disk is not
  * present. */
 void start_sizes(const struct start *s, uint64_t ret_size[STORE_DISKS_MAX]);

@@ -85,15 +85,15 @@ test_order(void **state)
 	assert_int_equal(take(&c, 3, "x"), 0);
 	assert_int_equal(take(&other, 4, "y"), 1);
 	assert_true(set_is_held(holds, &x));
-	set_release(holds, &a.h);
+	set_release(holds, &a.h, false);
 	run();
 	assert_int_equal(order_nr, 1);
-	set_release(holds, &b.h);
+	set_release(holds, &b.h, false);
 	run();
 	assert_int_equal(order[0], 2);
 	assert_int_equal(order[1], 3);
-	set_release(holds, &c.h);
-	set_release(holds, &other.h);
+	set_release(holds, &c.h, false);
+	set_release(holds, &other.h, false);
 	assert_false(set_is_held(holds, &x));
 }
 
@@ -109,19 +109,19 @@ test_left_open(void **state)
 	assert_int_equal(take(&b, 2, "x"), 0);
 	assert_int_equal(set_wait_held(holds, "b", 1, &before), 0);
 	assert_false(set_is_open(&a.h));
-	set_leave_open(holds, &a.h);
+	set_release(holds, &a.h, true);
 	run();
 	assert_int_equal(order_nr, 2);
 	assert_int_equal(before.error, -EAGAIN);
 	assert_true(set_is_open(&b.h));
-	set_release(holds, &b.h);
+	set_release(holds, &b.h, false);
 	assert_true(set_is_held(holds, &x));
 	assert_int_equal(take(&late, 3, "x"), -EAGAIN);
 	assert_int_equal(set_wait_held(holds, "b", 1, &after), -EAGAIN);
 	/* Another bucket, another key. */
 	assert_int_equal(set_wait_held(holds, "c", 1, &after), 1);
 	assert_int_equal(take(&other, 4, "y"), 1);
-	set_release(holds, &other.h);
+	set_release(holds, &other.h, false);
 }
 
 /* Who waits for a bucket is told when the last key of those is given away. */
@@ -135,10 +135,10 @@ test_wait(void **state)
 	assert_int_equal(take(&a, 1, "x"), 1);
 	assert_int_equal(take(&b, 2, "y"), 1);
 	assert_int_equal(set_wait_held(holds, "b", 1, &w), 0);
-	set_release(holds, &a.h);
+	set_release(holds, &a.h, false);
 	run();
 	assert_int_equal(order_nr, 0);
-	set_release(holds, &b.h);
+	set_release(holds, &b.h, false);
 	run();
 	assert_int_equal(order_nr, 1);
 	assert_int_equal(w.error, 0);
