@@ -49,12 +49,6 @@ struct disk_stats {
 	struct latency_counts latency[DISK_IO_NR];
 };
 
-static inline void
-disk_took(struct disk_stats *st, enum disk_io io, uint64_t ns)
-{
-	latency_count(&st->latency[io], ns);
-}
-
 /* Faults of a file that belongs to a disk. */
 enum file_fault {
 	FILE_WHOLE,

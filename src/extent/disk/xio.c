@@ -113,7 +113,8 @@ on_op(struct ring_op *op, int res, bool more)
 	 * would keep the waiting ones out. */
 	next_waiting(p);
 	if (is_over) {
-		disk_took(&x->d->stats, x->is_write ? DISK_WRITE : DISK_READ, clock_ns() - x->began_ns);
+		latency_count(&x->d->stats.latency[x->is_write ? DISK_WRITE : DISK_READ],
+			      clock_ns() - x->began_ns);
 		x->done(x);
 	}
 }

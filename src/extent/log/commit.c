@@ -166,7 +166,7 @@ on_flush(struct ring_op *op, int res, bool more)
 		atomic_fetch_add_explicit(&vol->disk.stats.errors, 1, memory_order_relaxed);
 	}
 	vol->flush.ended_ns = clock_ns();
-	disk_took(&vol->disk.stats, DISK_FLUSH, vol->flush.ended_ns - f->began_ns);
+	latency_count(&vol->disk.stats.latency[DISK_FLUSH], vol->flush.ended_ns - f->began_ns);
 	if (--vol->flush.left == 0)
 		flush_ended(vol, f->p);
 }

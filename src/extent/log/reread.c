@@ -24,12 +24,6 @@ reread_ask(struct vol *vol)
 	helper_ring(&vol->helper);
 }
 
-void
-reread_fini(struct vol *vol)
-{
-	free(vol->reread.buf);
-}
-
 static void found(struct vol *vol, unsigned what, int error, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 

@@ -51,6 +51,5 @@ void reread_ask(struct vol *vol);
 /* Reads a part, or continues a repair. Returns the time until the next call (helper.h); 0: after a pause.
  * Helper thread. */
 uint64_t reread_work(struct vol *vol, struct ring *r);
-void reread_fini(struct vol *vol);
 
 #endif

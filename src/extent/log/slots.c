@@ -10,9 +10,8 @@
 
 #define LEFT_FIRST 256 /* first size of the table, which doubles */
 
-/* Adds partitions to the volume's own, or removes them. */
-static void
-set_own(struct slots *sl, const struct store_slots *slots, bool own)
+void
+slots_set_own(struct slots *sl, const struct store_slots *slots, bool own)
 {
 	for (size_t i = 0; i < STORE_SLOT_WORDS; i++) {
 		if (slots->bit[i] && !own)
@@ -44,15 +43,9 @@ slots_new(const struct store_slots *own, struct slots **ret_sl)
 		return -ENOMEM;
 	}
 	sl->left_size = LEFT_FIRST;
-	set_own(sl, own, true);
+	slots_set_own(sl, own, true);
 	*ret_sl = sl;
 	return 0;
-}
-
-void
-slots_disown(struct slots *sl, const struct store_slots *places)
-{
-	set_own(sl, places, false);
 }
 
 static void
@@ -373,12 +366,12 @@ slots_command(struct vol *vol, struct commit *c)
 		/* The records in the block count for the old assignment. */
 		if (vol->block.records)
 			return V_LATER;
-		set_own(sl, o->slots, true);
+		slots_set_own(sl, o->slots, true);
 		o->moved = take_left(sl, o->slots);
 		o->counter = vol->counter;
 		return V_NOW;
 	default: /* SLOTS_LEAVE */
-		set_own(sl, o->slots, false);
+		slots_set_own(sl, o->slots, false);
 		set_frozen(vol, o->slots, false);
 		give_books(vol, o);
 		return V_NOW;

@@ -99,8 +99,9 @@ int slots_new(const struct store_slots *own, struct slots **ret_sl);
 /* Frees sl; NULL is allowed. */
 void slots_free(struct slots *sl);
 
-/* Removes partitions from the volume's own immediately, because its disk has failed. Any thread. */
-void slots_disown(struct slots *sl, const struct store_slots *places);
+/* Adds partitions to the volume's own, or removes them: on the leader, and, to remove the partitions of a disk that has
+ * failed, on any thread. */
+void slots_set_own(struct slots *sl, const struct store_slots *slots, bool own);
 
 /* ---- the leader's ---- */
 

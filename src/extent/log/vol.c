@@ -44,7 +44,7 @@ vol_free(struct vol *vol)
 		return;
 	recover_free(vol);
 	gc_fini(vol);
-	reread_fini(vol);
+	free(vol->reread.buf);
 	mover_fini(vol);
 	if (vol->tree)
 		records_drop_outside(vol);

@@ -37,7 +37,7 @@ extent_slots(struct store_port *sp, enum store_slots_act act, struct store_slots
 	o->op.port = &p->base;
 	o->op.result = 0;
 	if (act == SLOTS_DISOWN) {
-		slots_disown(p->vp.vol->slots, o->slots);
+		slots_set_own(p->vp.vol->slots, o->slots, false);
 		return 1;
 	}
 	cmd->o = o;
