@@ -26,7 +26,7 @@ struct plan {
 	uint64_t serving;                /* bitmap of the numbers of disks in service */
 	struct store_slots slots;        /* slots that move together, of one kind, source and target */
 	enum move_kind kind;
-	int from, to; /* numbers of the source and target disks of `slots`; -1: no slot was added */
+	int from, to; /* numbers of the source and target disks of `slots`, if nr > 0 */
 	int nr;
 	bool waits; /* true: a slot that is to move cannot move now */
 };
@@ -216,12 +216,7 @@ write_pairs(struct mover *m, uint64_t serve)
 int
 move_next_pairs(struct mover *m, const struct disk_table *t, int *ret_from, int *ret_to)
 {
-	struct plan p = { .s = m->set,
-			  .t = t,
-			  .stuck = &m->stuck,
-			  .serving = disks_serving(m->set),
-			  .from = -1,
-			  .to = -1 };
+	struct plan p = { .s = m->set, .t = t, .stuck = &m->stuck, .serving = disks_serving(m->set) };
 
 	if (!set_uses_pairs(m->set))
 		return 0;
@@ -266,7 +261,7 @@ move_plan_drain(const struct set *s, struct disk_table *t)
 	for (int i = 0; i < STORE_SLOT_NR; i++)
 		table_set_full(t, i, t->second[i] != TABLE_NO_DISK);
 	do {
-		p = (struct plan){ .s = s, .t = t, .serving = disks_serving(s), .from = -1, .to = -1 };
+		p = (struct plan){ .s = s, .t = t, .serving = disks_serving(s) };
 		if (set_uses_pairs(s))
 			plan_members(&p);
 		for (int i = 0; i < STORE_SLOT_NR; i++) {

@@ -15,14 +15,6 @@
 
 /* ---- life ---- */
 
-static int
-set_format(const struct store_conf *conf, bool force, char *err, size_t err_len)
-{
-	int r = set_check_conf(conf, err, err_len);
-
-	return r < 0 ? r : set_format_disks(conf, force, err, err_len);
-}
-
 /* Reports a line of status for each disk, and stops at the first disk that fails. */
 static int
 set_upgrade(const struct store_conf *conf, char *said, size_t said_len)
@@ -268,7 +260,7 @@ set_unit_info(const struct store *st, int unit, struct store_unit_info *ret_info
 const struct store_ops store_set_ops = {
 	.name = "set",
 	.task = set_task,
-	.format = set_format,
+	.format = set_format_disks,
 	.start = set_start,
 	.fsck = set_fsck,
 	.stop = set_stop,

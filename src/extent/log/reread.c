@@ -165,7 +165,6 @@ reading_ends(struct vol *vol)
 	rr->step = IDLE;
 	free(rr->buf);
 	rr->buf = NULL;
-	atomic_store(&rr->runs, false);
 }
 
 /* Begins the step again if a snapshot was made in the meantime: the space that it freed may be
@@ -262,7 +261,6 @@ reread_work(struct vol *vol, struct ring *r)
 		rr->buf = sync_alloc(FMT_BLOCK_MAX);
 		if (!rr->buf)
 			return UINT64_MAX;
-		atomic_store(&rr->runs, true);
 		step_begin(vol, SUPERS);
 	}
 	if (rr->step == IDLE)

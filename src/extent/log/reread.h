@@ -26,7 +26,7 @@ struct vol;
 #define REREAD_LOG 4u
 
 struct reread {
-	_Atomic bool asked, runs;
+	_Atomic bool asked;
 	_Atomic unsigned bad;
 	_Atomic uint64_t found,
 		ended; /* number of damaged places, and of completed readings, since the start */

@@ -492,11 +492,10 @@ extent_put_commit(struct store_port *sp, struct store_put *put, const struct sto
 void
 extent_put_abort(struct store_port *sp, struct store_put *put)
 {
-	struct put_int *pi;
+	struct put_int *pi = put_int(put);
 
-	if (!put || !put->is_started)
+	if (!put->is_started)
 		return;
-	pi = put_int(put);
 	check(pi->writes == 0 && !pi->is_committing);
 	quota_end(pi->vol->quotas, pi->vol->counter, &pi->hold);
 	put->is_started = false;

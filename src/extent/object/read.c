@@ -76,11 +76,10 @@ extent_open_part(struct store_port *sp, const struct store_look *l, struct store
 void
 extent_close(struct store_port *sp, struct store_obj *obj)
 {
-	struct obj_int *oi;
+	struct obj_int *oi = obj_int(obj);
 
-	if (!obj || !obj->is_open)
+	if (!obj->is_open)
 		return;
-	oi = obj_int(obj);
 	obj->is_open = false;
 	obj->meta.attrs = NULL;
 	oi->rec = NULL;

@@ -80,8 +80,10 @@ set_format_disks(const struct store_conf *conf, bool force, char *err, size_t er
 	uint64_t size[STORE_DISKS_MAX] = { 0 };
 	uint8_t uuid[STORE_DISKS_MAX][UUID_BYTES];
 	struct store_birth birth = { .is_look = true };
-	int e = format_all(conf, force, &birth, size, err, err_len);
+	int e = set_check_conf(conf, err, err_len);
 
+	if (e == 0)
+		e = format_all(conf, force, &birth, size, err, err_len);
 	if (e < 0)
 		return e;
 	birth.is_look = false;
