@@ -80,8 +80,7 @@
 /* engine.md §3: the newer superblock, which a previous process may have written, is flushed before the older
  * one is overwritten. */
 #define RULE_SUPER_NEWER_FLUSHED 1
-/* engine.md §3: the log is trimmed only up to the position at which the log of the previous snapshot begins.
- * */
+/* engine.md §3: the log is trimmed only up to the begin of the log of the previous snapshot. */
 #define RULE_TRIM_TO_PREVIOUS 1
 /* engine.md §2: changes are checked against the counted and the pending usage of a quota. */
 #define RULE_QUOTA_PENDING 1
