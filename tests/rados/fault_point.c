@@ -31,6 +31,7 @@ fault_point(const char *name)
 	if (fault_asked(name))
 		kill(getpid(), SIGKILL);
 	snprintf(stop, sizeof stop, "%s.stop", name);
+	/* To this thread, which stops here. A signal to the process waits until the main thread runs, and this one continues. */
 	if (fault_asked(stop))
-		kill(getpid(), SIGSTOP);
+		raise(SIGSTOP);
 }
