@@ -75,7 +75,7 @@ const char *admin_arg(const struct admin_args *args, const char *name);
 enum control_lane { CONTROL_AT_ONCE, CONTROL_SLOW, CONTROL_DISKS, CONTROL_WAIT, CONTROL_LANE_NR };
 
 struct admin_control {
-	const char *path; /* path of the call, such as "/control/drain" */
+	const char *path; /* path of the call, such as "/control/drain"; NULL: there is no such call */
 	/* names of the allowed arguments, separated by blanks; "": no argument is allowed */
 	const char *args;
 	enum control_lane lane;

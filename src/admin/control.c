@@ -23,8 +23,10 @@ static const struct admin_control *
 find(const struct admin_env *env, const char *path)
 {
 	for (int i = 0; i < env->control_nr; i++) {
-		if (strcmp(env->controls[i].path, path) == 0)
-			return &env->controls[i];
+		const struct admin_control *ctl = &env->controls[i];
+
+		if (ctl->path && strcmp(ctl->path, path) == 0)
+			return ctl;
 	}
 	return NULL;
 }

@@ -430,9 +430,8 @@ static const struct admin_control controls[] = {
 	  audit_trace_live, NULL, true },
 	{ "/control/snapshot", "", CONTROL_SLOW, snapshot, NULL },
 	{ "/control/settle", "timeout", CONTROL_WAIT, settle, NULL, true },
-/* No request has an empty path. */
 #define WALK(id, name, settles, has_call, args)                                                              \
-	{ has_call ? "/control/" #name : "", args, CONTROL_SLOW, name##_post, name##_get },
+	{ has_call ? "/control/" #name : NULL, args, CONTROL_SLOW, name##_post, name##_get },
 #include "walk/walk.def"
 	{ "/control/disk/drain", "disk", CONTROL_DISKS, disks_drain, disks_show_move },
 	{ "/control/disk/add", "disk size force", CONTROL_DISKS, disks_add, disks_show_move },

@@ -39,6 +39,7 @@ chmod 600 "$T/token"
 
 # ---- what is refused ----
 assert_eq "$(over_socket POST /control/explode)" 404 "unknown"
+for method in GET POST; do assert_eq "$(over_socket $method / --request-target '?')" 404 "$method of an empty path"; done
 assert_eq "$(over_socket GET /control/resume)" 405 "GET of a command"
 head_has 'Allow: POST'
 assert_eq "$(over_socket DELETE /control/log-level)" 405 "DELETE"

@@ -34,7 +34,7 @@ post_with(const char *path, const char *name, const char *value, char *text, siz
 	}
 	control_env(&env);
 	for (int i = 0; i < env.control_nr; i++) {
-		if (strcmp(env.controls[i].path, path) == 0) {
+		if (env.controls[i].path && strcmp(env.controls[i].path, path) == 0) {
 			FILE *out = fmemopen(text, cap, "w");
 
 			assert_non_null(out);
