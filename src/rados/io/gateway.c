@@ -161,12 +161,13 @@ write_row(struct rstore *st, const uint8_t *was, size_t was_len, const uint8_t b
 }
 
 /* Writes this gateway's row. If it has another value, or does not exist, this gateway has been declared
- * dead. A damaged value is replaced: after the declaration the row would not exist. */
+ * dead. A damaged value of any length is replaced: after the declaration the row would not exist. An empty value is not
+ * replaced, because a comparison cannot distinguish the empty value from an absent row. */
 static int
 beat(struct rstore *st)
 {
 	struct gateway *gw = &st->gw;
-	uint8_t bytes[GATEWAY_ROW_BYTES], was[GATEWAY_ROW_BYTES];
+	uint8_t bytes[GATEWAY_ROW_BYTES], was[16 * GATEWAY_ROW_BYTES];
 	struct gateway_row row;
 	int e, n;
 

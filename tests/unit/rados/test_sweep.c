@@ -573,18 +573,21 @@ test_dead_named(void **state)
 static void
 test_gateway_own(void **state)
 {
-	char key[80], val[GATEWAY_ROW_BYTES];
+	static const size_t lens[] = { 7, GATEWAY_ROW_BYTES, GATEWAY_ROW_BYTES + 1, 2000 };
+	char key[80], val[GATEWAY_ROW_BYTES], damaged[2000] = "damaged";
 	struct gateway_row now;
 
 	start_dying();
-	set_row("gantry", gateway_key('i', instance).text, "damaged", 7);
-	turn();
-	does(OP_PUT, 0);
-	does(OP_DELETE, 0);
-	assert_int_equal(look_for_row("gantry", "i", key, val, sizeof val), GATEWAY_ROW_BYTES);
-	assert_int_equal(strtoul(key + 1, NULL, 10), instance);
-	assert_int_equal(gateway_decode(val, sizeof val, &now), 0);
-	assert_true(now.beats > row.beats && !is_dead_there());
+	for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+		set_row("gantry", gateway_key('i', instance).text, damaged, lens[i]);
+		turn();
+		does(OP_PUT, 0);
+		does(OP_DELETE, 0);
+		assert_int_equal(look_for_row("gantry", "i", key, val, sizeof val), GATEWAY_ROW_BYTES);
+		assert_int_equal(strtoul(key + 1, NULL, 10), instance);
+		assert_int_equal(gateway_decode(val, sizeof val, &now), 0);
+		assert_true(now.beats > row.beats && !is_dead_there());
+	}
 	stop_dead();
 }
 
