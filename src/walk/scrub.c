@@ -128,20 +128,24 @@ ended(struct walk *w, const char *why)
 	struct scrub *s = scrub_of(w);
 	struct scrub_public *pub = public_of(s);
 	uint64_t errors = get(&pub->walk_errors);
+	char except[64] = "";
 
+	if (w->left_out)
+		snprintf(except, sizeof except, " except %u damaged bucket%s", w->left_out,
+			 w->left_out == 1 ? "" : "s");
 	/* Who sees that there is one walk more sees that it is over. */
 	walk_publish(w);
-	/* What an earlier walk has found is not healed by one that did not get there. */
-	if (!why || errors > get(&pub->last_errors))
+	/* Errors that an earlier walk has found remain until a walk has read everything. */
+	if ((!why && !w->left_out) || errors > get(&pub->last_errors))
 		set(&pub->last_errors, errors);
 	if (!why) {
 		set(&pub->finished_ns, clock_wall_ns());
 		add(&pub->walks, 1);
 	}
-	log_event(LOG_EV_SCRUB, errors ? LOG_WARN : LOG_NOTE,
+	log_event(LOG_EV_SCRUB, errors || w->left_out ? LOG_WARN : LOG_NOTE,
 		  "scrub: %s%s: %llu objects and %llu bytes read in %llu s, %llu objects are damaged or "
 		  "cannot be read",
-		  why ? "ended " : "all was read", why ? why : "",
+		  why ? "ended " : "all was read", why ? why : except,
 		  (unsigned long long)get(&pub->walk_objects), (unsigned long long)get(&pub->walk_bytes),
 		  (unsigned long long)((clock_wall_ns() - get(&pub->started_ns)) / NS_PER_S),
 		  (unsigned long long)errors);

@@ -132,6 +132,7 @@ step_begin(struct walk *w)
 	w->running = true;
 	w->bucket[0] = 0;
 	w->bucket_len = 0;
+	w->left_out = 0;
 	w->pace_ns = clock_ns();
 	walk_publish(w);
 	r = w->ops->begun(w);
@@ -204,6 +205,7 @@ bool
 walk_leaves_bucket(struct walk *w, int r)
 {
 	check(r < 0);
+	w->left_out += r == -EBADMSG;
 	if (r == -EBADMSG)
 		log_warn("bucket %s is left out by a walk: its row, or a part of its index, is damaged",
 			 w->bucket);

@@ -90,6 +90,7 @@ struct walk {
 	int other_nr; /* number of store operations in flight apart from that of the walk; counted by the walker */
 	/* running: true: a walk is in progress; paused: true: the walk is paused. For the walker to read. */
 	bool running, paused;
+	uint32_t left_out; /* number of damaged buckets that this walk has left out */
 	char bucket[STORE_BUCKET_MAX + 1];
 	uint16_t bucket_len; /* length of bucket; 0: there is no bucket yet */
 

@@ -120,12 +120,37 @@ test_calls(void **state)
 	assert_non_null(strstr(shown(NULL, WALK_SCRUB), "{\"state\":\"idle\",\"bytes\":0"));
 }
 
+/* Errors that the scrub has found remain while it leaves out a damaged bucket. */
+static void
+test_scrub_leaves_out(void **state)
+{
+	static const struct {
+		enum mem_fault fault;
+		int error, skip, nr; /* operations without the fault; with it */
+		const char *shows;
+	} walk[] = { { MEM_READ, -EIO, 0, 1, "\"damaged_objects\":1,\"walks\":1" },
+		     /* The first list is that of the buckets. */
+		     { MEM_LIST, -EBADMSG, 1, 1, "\"damaged_objects\":1,\"walks\":2" },
+		     { MEM_LIST, 0, 0, 0, "\"damaged_objects\":0,\"walks\":3" } };
+
+	make_bucket("bkt");
+	make_object("bkt", "key");
+	start(rig.port, true);
+	for (size_t i = 0; i < sizeof walk / sizeof *walk; i++) {
+		mem_store_fail(rig.store, walk[i].fault, walk[i].error, walk[i].skip, walk[i].nr);
+		assert_int_equal(walks_call(&walks, WALK_SCRUB, true), 0);
+		rig_until(walks_get(pub, WALK_SCRUB)->state == WALK_IDLE);
+		assert_non_null(strstr(shown(pub, WALK_SCRUB), walk[i].shows));
+	}
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_none, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_calls, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_scrub_leaves_out, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
