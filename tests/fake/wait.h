@@ -107,6 +107,13 @@ wait_had_work(const struct wait *w)
 	return (now.idle - w->ticks.idle) * 100 <= (now.all - w->ticks.all) * 80;
 }
 
+/* Returns true if the wait until now took longer than usual while the processors were idle. */
+static inline bool
+wait_was_lost(const struct wait *w)
+{
+	return wait_clock_ns() - w->began_ns > w->usual_ns && !wait_had_work(w);
+}
+
 static inline bool
 wait_ends(const struct wait *w, bool is_so, const char *cond, const char *file, int line)
 {
@@ -116,7 +123,7 @@ wait_ends(const struct wait *w, bool is_so, const char *cond, const char *file, 
 		print_error("%s:%d: in time: %s\n", file, line, cond);
 		_fail(file, line);
 	}
-	if (is_so && took > w->usual_ns && !wait_had_work(w)) {
+	if (is_so && wait_was_lost(w)) {
 		print_error("%s:%d: it took %d ms with idle processors, and more than %d ms is not usual: a "
 			    "lost wake-up? %s\n",
 			    file, line, (int)(took / NS_PER_MS), (int)(w->usual_ns / NS_PER_MS), cond);

@@ -2,8 +2,11 @@
 /* Helpers of the software NIC's tests; sn_test.h says what each does. */
 #include "sn_test.h"
 
+#include "tests/fake/wait.h"
+
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -11,11 +14,13 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 _Atomic int sn_checks, sn_failed;
+uint64_t sn_usual_ns = WAIT_USUAL_NS;
 
 bool
 sn_ok(bool good, const char *file, int line, const char *fmt, ...)
@@ -205,15 +210,28 @@ sn_post(struct hw_dci *i, bool read, const struct hw_token *t, uint64_t raddr, s
 	return hw_post(i, read, t, raddr, mr, buf, len, wr_id);
 }
 
+/* Ends the test if the wait, whose end has come, has the mark of a lost wake-up. */
+static void
+end_wait(const struct wait *w)
+{
+	if (wait_was_lost(w)) {
+		fprintf(stderr, "it took %d ms with idle processors: a lost wake-up?\n",
+			(int)((wait_clock_ns() - w->began_ns) / NS_PER_MS));
+		sn_must_failed("a wait in its usual time", __FILE__, __LINE__);
+	}
+}
+
 int
 sn_wait(struct hw_dci *i, uint64_t *ret_wr_id)
 {
+	struct wait w = wait_begin(sn_usual_ns);
 	struct hw_done done;
 	int r = hw_wait(i, SN_PATIENCE_MS, &done);
 
 	if (r == -ETIMEDOUT)
 		return -1;
 	must(r == 0);
+	end_wait(&w);
 	if (ret_wr_id)
 		*ret_wr_id = done.wr_id;
 
@@ -251,10 +269,12 @@ int
 sn_next_event(struct ibv_context *ctx, int wait_ms, struct ibv_async_event *ret_ev)
 {
 	struct pollfd p = { .fd = ctx->async_fd, .events = POLLIN };
+	struct wait w = wait_begin(sn_usual_ns);
 	struct ibv_async_event ev;
 
 	if (poll(&p, 1, wait_ms) != 1 || ibv_get_async_event(ctx, &ev) < 0)
 		return -1;
+	end_wait(&w);
 	ibv_ack_async_event(&ev);
 	if (ret_ev)
 		*ret_ev = ev;
@@ -279,8 +299,41 @@ sn_quiet(struct ibv_context *ctx)
 	return true;
 }
 
-int
-sn_threads(const char *name)
+/* Reads the first line of a file of a thread; returns false if the thread has ended. */
+static bool
+read_of_thread(const char *tid, const char *name, char *ret_line, int len)
+{
+	char path[300];
+	FILE *f;
+	bool is_read;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/%s", tid, name);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	is_read = fgets(ret_line, len, f);
+	fclose(f);
+	ret_line[strcspn(ret_line, "\n")] = 0;
+
+	return is_read;
+}
+
+/* Returns true if a thread waits for a condition variable. A wait for a mutex is another operation of a futex. */
+static bool
+rests(const char *tid)
+{
+	char line[200] = "";
+	unsigned long op;
+	long call;
+
+	return read_of_thread(tid, "syscall", line, sizeof(line)) &&
+	       sscanf(line, "%ld %*x %lx", &call, &op) == 2 && call == SYS_futex &&
+	       (op & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+}
+
+/* Counts the threads with this name, NULL: any; only_busy: without those that rest. */
+static int
+count_threads(const char *name, bool only_busy)
 {
 	DIR *d = opendir("/proc/self/task");
 	struct dirent *e;
@@ -288,22 +341,28 @@ sn_threads(const char *name)
 
 	must(d);
 	while ((e = readdir(d))) {
-		char path[300], comm[32] = "";
-		FILE *f;
+		char comm[32] = "";
 
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
-		f = e->d_name[0] != '.' ? fopen(path, "re") : NULL;
-		if (!f)
+		if (e->d_name[0] == '.' || !read_of_thread(e->d_name, "comm", comm, sizeof(comm)))
 			continue;
-		if (fgets(comm, sizeof(comm), f)) {
-			comm[strcspn(comm, "\n")] = 0;
-			nr += !name || strcmp(comm, name) == 0;
-		}
-		fclose(f);
+		nr += (!name || strcmp(comm, name) == 0) && !(only_busy && rests(e->d_name));
 	}
 	closedir(d);
 
 	return nr;
+}
+
+int
+sn_threads(const char *name)
+{
+	return count_threads(name, false);
+}
+
+void
+sn_engines_rest(void)
+{
+	for (uint64_t end = sn_now_ms() + SN_PATIENCE_MS; count_threads("softnic-engine", true) > 0;)
+		must(sn_now_ms() < end);
 }
 
 void

@@ -28,6 +28,9 @@ _Noreturn void sn_must_failed(const char *what, const char *file, int line);
 int sn_summary(const char *name); /* exit status */
 /* What comes at all has come after so long, however much other work the machine has. */
 #define SN_PATIENCE_MS 60000
+/* Time, in ns, after which the end of a wait beside idle processors has the mark of a lost wake-up (tests/fake/wait.h); a test that waits for
+ * a longer timer sets it. */
+extern uint64_t sn_usual_ns;
 uint64_t sn_now_ms(void);
 void sn_nap_ms(unsigned ms);
 void sn_ctl(const char *args); /* runs softnicctl of $BUILD with these arguments */
@@ -61,7 +64,8 @@ void sn_dci_fini(struct hw_dci *i);
 /* One work request, posted alone; 0 or errno of wr_complete. */
 int sn_post(struct hw_dci *i, bool read, const struct hw_token *t, uint64_t raddr, struct ibv_mr *mr,
 	    void *buf, uint32_t len, uint64_t wr_id);
-/* Waits for one completion, 10 s; the status, or -1. */
+/* Waits for one completion, SN_PATIENCE_MS; the status, or -1. As in sn_next_event(), a late end beside idle processors ends the test
+ * (sn_usual_ns). */
 int sn_wait(struct hw_dci *i, uint64_t *ret_wr_id);
 /* Both; a failed QP is reset and made ready again. */
 int sn_xfer(struct hw_dci *i, bool read, const struct hw_token *t, struct ibv_mr *mr, void *buf,
@@ -104,6 +108,8 @@ bool sn_quiet(struct ibv_context *ctx);
 /* Waits until this process has nr threads with this name (`softnic-engine`), or nr of any name for NULL: what another one would do is done. */
 void sn_threads_wait(const char *name, int nr);
 int sn_threads(const char *name);
+/* Waits until each engine of this process sleeps: it has no work, but such that waits for a moment or for a rule. */
+void sn_engines_rest(void);
 
 /* Turns of the engine of a context, which executes its queue pairs in turn, a step each: a queue pair that writes to itself. The
  * completion is not polled for, because a thread that polls executes work as well. */
