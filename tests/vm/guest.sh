@@ -213,7 +213,11 @@ filter() {
 	s3 /bkt/filter -X DELETE
 	admin /metrics >/dev/null
 	systemctl reload gantryd
-	sleep 1
+	# The reload has ended, and the cores serve with it. A process that the filter has ended has no state S, R or D.
+	s3 /bkt/filter -T /tmp/in
+	s3 /bkt/filter | cmp - /tmp/in
+	admin /metrics >/dev/null
+	grep -q '^State:[[:space:]]*[SRD]' "/proc/$p/status"
 	is MainPID "$p"
 	systemctl stop gantryd
 	is Result success
