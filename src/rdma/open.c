@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Devices and rails that were found and that nobody sees yet: in rd they are after the visible ones. */
+/* Devices and rails that were found and are not visible to other threads: in rd they are after the visible ones. */
 struct found {
 	struct rdma *rd;
 	int dev_nr, rail_nr;        /* with the new ones */

@@ -266,7 +266,7 @@ at_most(int a, int b)
 }
 
 /* The tickets for reads, or writes, that clients wait for with less than their share, from the client that
- * has most.  left: the tickets on their way back that nobody has been counted for. */
+ * has most.  left: the number of tickets on their way back that are counted for no client. */
 static void
 level(struct look *k, bool of_writes, int *left)
 {
