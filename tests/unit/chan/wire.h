@@ -62,8 +62,8 @@ static struct {
 static _Atomic bool events_are_fatal, errors_are_ignored;
 static _Atomic int destroyed;
 
-/* Calls that do not return until the test lets them: of changes of a queue pair's state (enum ibv_qp_state), before and after
- * their effect, and of the close of a device. */
+/* Calls that do not return until the test lets them: of changes of the state of an RC queue pair (enum ibv_qp_state), before and
+ * after their effect, and of the close of a device. Other queue pairs, as those of the probe for DC, are not held. */
 static _Atomic int hold_before, hold_after;
 static _Atomic bool hold_close, held;
 
@@ -98,9 +98,11 @@ ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (attr->qp_state == IBV_QPS_ERR && atomic_load(&errors_are_ignored))
 		return 0;
 	*(void **)&next = dlsym(RTLD_NEXT, "ibv_modify_qp");
-	hold(&hold_before, attr->qp_state);
+	if (qp->qp_type == IBV_QPT_RC)
+		hold(&hold_before, attr->qp_state);
 	r = next(qp, attr, mask);
-	hold(&hold_after, attr->qp_state);
+	if (qp->qp_type == IBV_QPT_RC)
+		hold(&hold_after, attr->qp_state);
 	return r;
 }
 
