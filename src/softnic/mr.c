@@ -259,7 +259,7 @@ reg_place(struct ibv_pd *pd, int r, const struct place *at, void *addr, size_t l
 				  .lkey = key,
 				  .rkey = key };
 	r = at->is_device ? cuda_serve(sn_self.proc, key, &at->device, remote_ops(access))
-			  : sn_pin(mr->slot, key);
+			  : sn_pin(mr->slot, key, &mr->kept);
 	if (r) {
 		sn_mr_release(mr->slot, key);
 		free(mr);
@@ -343,7 +343,7 @@ sn_mr_destroy(struct ibv_mr *ibmr)
 
 	if (mr->slot->flags & FAB_MR_DEVICE)
 		cuda_withdraw(ibmr->lkey);
-	sn_unpin(mr->slot, ibmr->lkey);
+	sn_unpin(mr->slot, ibmr->lkey, mr->kept);
 	sn_mr_release(mr->slot, ibmr->lkey);
 	if (mr->map)
 		munmap(mr->map, mr->map_len);

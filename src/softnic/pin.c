@@ -2,19 +2,24 @@
 /*
  * Pinning, where SOFTNIC_PIN asks for it.  A real adapter goes on with the pages that memory had when it was registered; we copy to what
  * is mapped now, which hides memory that was unmapped, or that a fork moved.  With `frames` the page frames of each region are written down,
- * in a file beside the fabric, and compared whenever bytes are moved: who lost its pages is killed, and told so.  With `count` what
+ * in a file beside the fabric, and compared whenever bytes are moved: who lost its pages is killed, and told so.  An io_uring keeps the
+ * pages of each region where they are, because the kernel moves other pages when it needs free memory in one piece.  With `count` what
  * is registered counts against RLIMIT_MEMLOCK, once for each registration; `check` is both.  On any thread.
  */
 #include "softnic/softnic.h"
 
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/io_uring.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
-#define FRAME 0x807fffffffffffffull /* of an entry of pagemap: is it there, and where */
+#define KEPT_BYTES ((size_t)1 << 30) /* of one buffer of an io_uring: the kernel's limit */
+#define FRAME 0x807fffffffffffffull  /* of an entry of pagemap: is it there, and where */
 #define IS_THERE (1ull << 63)
 
 static _Atomic uint64_t locked_bytes;
@@ -52,6 +57,33 @@ frames(uint32_t pid, uint64_t first, uint64_t nr, uint64_t *ret)
 	return n == (ssize_t)(nr * 8) ? 1 : n == 0 ? 0 : -1;
 }
 
+/*
+ * Keeps the pages of a region in their frames until the returned descriptor is closed: they are the buffers of an io_uring.  Returns -1
+ * where the kernel has no io_uring or does not take this memory; then the kernel may move the pages.
+ */
+static int
+keep(const struct fab_mr *m)
+{
+	struct io_uring_params params = { 0 };
+	size_t nr = m->len / KEPT_BYTES + 1;
+	struct iovec *part = calloc(nr, sizeof(*part));
+	int fd = part ? (int)syscall(SYS_io_uring_setup, 1, &params) : -1;
+
+	if (fd >= 0) {
+		for (size_t i = 0; i < nr; i++)
+			part[i] = (struct iovec){ .iov_base = (void *)(uintptr_t)(m->va + i * KEPT_BYTES),
+						  .iov_len = i + 1 < nr ? KEPT_BYTES : m->len % KEPT_BYTES };
+		nr -= part[nr - 1].iov_len == 0;
+		if (syscall(SYS_io_uring_register, fd, IORING_REGISTER_BUFFERS, part, nr) < 0) {
+			close(fd);
+			fd = -1;
+		}
+	}
+	free(part);
+
+	return fd;
+}
+
 static int
 write_down(const struct fab_mr *m, uint32_t key)
 {
@@ -75,12 +107,13 @@ write_down(const struct fab_mr *m, uint32_t key)
 }
 
 int
-sn_pin(const struct fab_mr *m, uint32_t key)
+sn_pin(const struct fab_mr *m, uint32_t key, int *ret_kept)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), bytes = pages(m->va, m->len, page) * page;
 	struct rlimit limit = { .rlim_cur = RLIM_INFINITY };
 	int r = 0;
 
+	*ret_kept = -1;
 	if (!sn_conf.pin || m->flags & FAB_MR_DEVICE)
 		return 0;
 	if (sn_conf.pin & SN_PIN_COUNT)
@@ -88,16 +121,18 @@ sn_pin(const struct fab_mr *m, uint32_t key)
 	if (atomic_fetch_add(&locked_bytes, bytes) + bytes > limit.rlim_cur)
 		r = ENOMEM;
 	/* Memory that is only read may be a page of zeroes, or of a file, that many have. */
-	else if (sn_conf.pin & SN_PIN_FRAMES && m->access & IBV_ACCESS_LOCAL_WRITE)
+	else if (sn_conf.pin & SN_PIN_FRAMES && m->access & IBV_ACCESS_LOCAL_WRITE) {
+		*ret_kept = keep(m);
 		r = write_down(m, key);
+	}
 	if (r)
-		atomic_fetch_sub(&locked_bytes, bytes);
+		sn_unpin(m, key, *ret_kept);
 
 	return r;
 }
 
 void
-sn_unpin(const struct fab_mr *m, uint32_t key)
+sn_unpin(const struct fab_mr *m, uint32_t key, int kept)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	char path[PATH_MAX];
@@ -107,6 +142,8 @@ sn_unpin(const struct fab_mr *m, uint32_t key)
 	atomic_fetch_sub(&locked_bytes, pages(m->va, m->len, page) * page);
 	file_of(key, path, sizeof(path));
 	unlink(path);
+	if (kept >= 0)
+		close(kept);
 }
 
 static void

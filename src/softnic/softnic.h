@@ -305,9 +305,10 @@ void sn_mr_destroy(struct ibv_mr *mr);
 bool sn_fault_in(const void *addr, size_t len, bool write);
 
 /* Pins (sn_pin()) or unpins (sn_unpin()) the memory of a region, if SOFTNIC_PIN requires this (pin.c).
- * sn_pin() is called before the region is published, and returns 0 or an errno value. */
-int sn_pin(const struct fab_mr *m, uint32_t key);
-void sn_unpin(const struct fab_mr *m, uint32_t key);
+ * sn_pin() is called before the region is published, and returns 0 or an errno value. *ret_kept: a descriptor
+ * that sn_unpin() closes; -1: none. */
+int sn_pin(const struct fab_mr *m, uint32_t key, int *ret_kept);
+void sn_unpin(const struct fab_mr *m, uint32_t key, int kept);
 /* Returns true if the pages of [addr, addr + len) of a region are still those that were registered. Otherwise
  * kills the process `pid`, which has replaced the pages. */
 bool sn_pin_check(uint32_t pid, const struct fab_mr *m, uint32_t key, uint64_t addr, uint64_t len);
@@ -318,6 +319,7 @@ struct sn_mr {
 	/* mapping of a dma-buf or of another driver's memory; NULL: the memory is the program's own */
 	void *map;
 	size_t map_len;
+	int kept; /* of sn_pin() */
 };
 
 void sn_ctx_ops(struct sn_ctx *ctx); /* Fills the tables of functions that inline functions of verbs call. */

@@ -7,6 +7,8 @@
  */
 #include "pair.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -295,6 +297,17 @@ test_ghost(void)
 	sn_mem_free(from);
 }
 
+/* Makes the kernel move what it may move, as it does for huge pages. */
+static void
+compact_memory(void)
+{
+	int fd = open("/proc/sys/vm/compact_memory", O_WRONLY | O_CLOEXEC);
+
+	must(fd >= 0 || errno == ENOENT || errno == EROFS);
+	must(fd < 0 || write(fd, "1", 1) == 1);
+	close(fd);
+}
+
 /* --pin: memory that moves after it was registered, here or there; more of it than may be locked. */
 static int
 pinned(void)
@@ -311,6 +324,12 @@ pinned(void)
 	ok(sn_xfer(&dci, false, &r.tok, from, from->addr, (uint32_t)(4 * page)) == 0 &&
 		   sn_xfer(&dci, true, &r.tok, from, from->addr, (uint32_t)page) == 0,
 	   "what stays is good");
+	for (int i = 0; i < 20; i++) {
+		compact_memory();
+		must(sn_xfer(&dci, false, &r.tok, from, from->addr, (uint32_t)(4 * page)) == 0 &&
+		     sn_xfer(&dci, true, &r.tok, from, from->addr, (uint32_t)page) == 0);
+	}
+	ok(true, "what is registered stays when the kernel moves pages");
 	sn_remote_ask(&r, SN_REMAP, 0);
 	ok(sn_xfer(&dci, false, &r.tok, from, from->addr, 64) != 0, "what moved there is not");
 	must(waitpid(r.pid, &status, 0) == r.pid);
