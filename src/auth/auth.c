@@ -65,8 +65,8 @@ check_time(const struct auth_env *env, const struct sigv4 *s, uint64_t now_s, co
 /* What a key that is derived for a day signs. */
 struct claim {
 	const struct sigv4 *s;
-	void (*sign)(const uint8_t key[32], const struct sigv4 *s, const void *what, uint8_t out[32]);
-	const void *what;
+	const char *text;
+	size_t len;
 };
 
 static bool
@@ -74,37 +74,43 @@ is_signed_v4(struct auth_entry *e, const void *what, struct identity *id)
 {
 	const struct claim *c = what;
 	const struct sigv4 *s = c->s;
-	uint8_t key[32], signature[32];
-	bool kept = signing_key(e, s->stamp, s->region, key), same;
+	union signing_words key;
+	uint8_t signature[32];
+	bool kept = signing_key(e, s->stamp, s->region, &key), same;
 
-	c->sign(key, s, c->what, signature);
+	hmac256(&key.k.hmac, c->text, c->len, signature);
 	same = CRYPTO_memcmp(signature, s->signature, 32) == 0;
 	if (same) {
 		if (!kept)
-			signing_key_keep(e, s->stamp, s->region, key);
-		memcpy(id->signing_key, key, sizeof key);
+			signing_key_keep(e, &key);
+		memcpy(id->signing_key, key.k.key, sizeof key.k.key);
 	}
-	OPENSSL_cleanse(key, sizeof key);
+	OPENSSL_cleanse(&key, sizeof key);
 	return same;
 }
 
 #define ALGORITHM "AWS4-HMAC-SHA256"
+/* The longest string to sign, with a NUL. */
+#define TO_SIGN_MAX (sizeof((struct auth_explained *)NULL)->to_sign)
 
-static void
-sign_request(const uint8_t key[32], const struct sigv4 *s, const void *hash, uint8_t out[32])
+static char *
+put(char *to, const char *p, size_t len)
 {
-	struct hmac256 m;
-	char hex[64];
+	memcpy(to, p, len);
+	to[len] = '\n';
+	return to + len + 1;
+}
 
-	hex_write(hex, hash, 32);
-	hmac256_begin(&m, key, 32);
-	hmac256_add(&m, ALGORITHM "\n", sizeof ALGORITHM);
-	hmac256_add(&m, s->stamp, AUTH_STAMP_LEN);
-	hmac256_add(&m, "\n", 1);
-	hmac256_add(&m, s->scope, strlen(s->scope));
-	hmac256_add(&m, "\n", 1);
-	hmac256_add(&m, hex, sizeof hex);
-	hmac256_end(&m, out);
+/* Writes the string to sign of a request, which is hashed in one call, and returns its end. */
+static char *
+string_to_sign(const struct sigv4 *s, const uint8_t hash[32], char out[TO_SIGN_MAX])
+{
+	char *p = put(out, ALGORITHM, sizeof ALGORITHM - 1);
+
+	p = put(p, s->stamp, AUTH_STAMP_LEN);
+	p = put(p, s->scope, strlen(s->scope));
+	hex_write(p, hash, 32);
+	return p + 64;
 }
 
 /* Finds the signature, of which there is one, in the header or in the query. */
@@ -143,6 +149,7 @@ check_signed(const struct auth_env *env, const struct dialect_in *in, const stru
 	struct sigv4 s;
 	struct span payload;
 	uint8_t hash[32];
+	char text[TO_SIGN_MAX];
 	enum fault f = scan(env, in, &s, ret_why);
 	bool no_hash = f == FAULT_NONE && !s.presigned && !dialect_field(in, "x-amz-content-sha256", NULL);
 
@@ -162,7 +169,8 @@ check_signed(const struct auth_env *env, const struct dialect_in *in, const stru
 	payload = payload_text(in, s.presigned);
 	canon_hash(in, &s, payload, hash);
 	f = entries_try(env, s.access_key, s.token, now_s, is_signed_v4,
-			&(struct claim){ &s, sign_request, hash }, id, ret_why);
+			&(struct claim){ &s, text, (size_t)(string_to_sign(&s, hash, text) - text) }, id,
+			ret_why);
 	if (f != FAULT_NONE)
 		return f;
 	id->presigned = s.presigned;
@@ -181,7 +189,6 @@ auth_explain(const struct auth_env *env, const struct dialect_in *in, struct aut
 	const char *why;
 	struct span payload;
 	uint8_t hash[32];
-	char hex[65];
 
 	if (in->listen->dialect != DIALECT_S3 ||
 	    !(dialect_field(in, "authorization", NULL) || dialect_query_signed(in)) ||
@@ -189,9 +196,7 @@ auth_explain(const struct auth_env *env, const struct dialect_in *in, struct aut
 		return false;
 	payload = payload_text(in, s.presigned);
 	canon_hash(in, &s, payload, hash);
-	hex_write(hex, hash, 32);
-	hex[64] = 0;
-	snprintf(out->to_sign, sizeof out->to_sign, ALGORITHM "\n%s\n%s\n%s", s.stamp, s.scope, hex);
+	*string_to_sign(&s, hash, out->to_sign) = 0;
 	out->canonical_len = canon_text(in, &s, payload, out->canonical, sizeof out->canonical);
 	return out->canonical_len > 0;
 }
@@ -222,14 +227,6 @@ auth_check(const struct auth_env *env, const struct dialect_in *in, const struct
 }
 
 /* ---- forms ---- */
-
-static void
-sign_policy(const uint8_t key[32], const struct sigv4 *s, const void *what, uint8_t out[32])
-{
-	const struct auth_form *form = what;
-
-	hmac256_of(key, 32, form->policy, form->policy_len, out);
-}
 
 enum fault
 auth_check_form(const struct auth_env *env, const struct auth_form *form, uint64_t now_s,
@@ -263,5 +260,5 @@ auth_check_form(const struct auth_env *env, const struct auth_form *form, uint64
 	if (s.time_s > now_s + env->skew_s)
 		return refuse(ret_why, FAULT_ACCESS_DENIED, "The form is not valid yet.");
 	return entries_try(env, s.access_key, s.token, now_s, is_signed_v4,
-			   &(struct claim){ &s, sign_policy, form }, out, ret_why);
+			   &(struct claim){ &s, form->policy, form->policy_len }, out, ret_why);
 }

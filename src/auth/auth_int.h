@@ -27,15 +27,19 @@ struct signing_scope {
 	char region[AUTH_REGION_MAX]; /* the rest is 0 */
 };
 
-#define SIGNING_WORDS 13
+/* The signing key of a day and a region, and the same key as it is used. */
+struct signing_key {
+	struct signing_scope scope;
+	uint8_t key[32];
+	struct hmac256_key hmac;
+};
+#define SCOPE_WORDS (sizeof(struct signing_scope) / 8)
+#define SIGNING_WORDS (sizeof(struct signing_key) / 8)
 union signing_words {
-	struct {
-		struct signing_scope scope;
-		uint8_t key[32];
-	};
+	struct signing_key k;
 	uint64_t word[SIGNING_WORDS];
 };
-_Static_assert(sizeof(union signing_words) == sizeof(struct signing_scope) + 32, "no word is larger");
+_Static_assert(sizeof(struct signing_scope) % 8 == 0 && sizeof(struct signing_key) % 8 == 0, "whole words");
 
 /* A signing key derived from the secret of an entry for one day. An entry has two, for even and for odd days,
  * because around midnight requests of both days arrive. */
@@ -75,9 +79,9 @@ struct auth_keys {
 /* Returns the first entry with that access key, and in *ret_nr the number of entries with it; NULL if there
  * is no such entry. */
 struct auth_entry *keys_find(struct auth_keys *keys, struct span access_key, int *ret_nr);
-/* Writes the entry's signing key for a date (8 digits) and a region to out. Returns true if the key was in
- * the cache; false if it was derived now, and is not stored in the cache. */
-bool signing_key(struct auth_entry *e, const char *date, struct span region, uint8_t out[32]);
+/* Fills in *out with the entry's signing key for a date (8 digits) and a region; the caller wipes *out. Returns true if
+ * the key was in the cache; false if it was derived now, and is not stored in the cache. */
+bool signing_key(struct auth_entry *e, const char *date, struct span region, union signing_words *out);
 /* ---- last use of a secret (usage.c); any thread may call these functions ---- */
 
 /* Makes the record of an entry. Returns 0 or -ENOMEM. */
@@ -126,7 +130,7 @@ void secret_id(const char *access_key, const char *secret, char out[AUTH_SECRET_
 
 /* Stores a signing key in the cache of its entry. The caller has verified a signature with the key: requests
  * with invalid signatures must not displace a cached key. */
-void signing_key_keep(struct auth_entry *e, const char *date, struct span region, const uint8_t key[32]);
+void signing_key_keep(struct auth_entry *e, const union signing_words *key);
 
 /* ---- parts common to signatures of all versions (judge.c) ---- */
 

@@ -207,12 +207,13 @@ auth_keys_same(const struct auth_keys *a, int i, const struct auth_keys *b, int 
 /* ---- derived keys ---- */
 
 static void
-derive(const struct auth_entry *e, const char *date, struct span region, uint8_t out[32])
+derive(const struct auth_entry *e, const char *date, struct span region, struct signing_key *out)
 {
-	hmac256_of(e->secret, e->secret_len, date, 8, out);
-	hmac256_of(out, 32, region.p, region.len, out);
-	hmac256_of(out, 32, "s3", 2, out);
-	hmac256_of(out, 32, "aws4_request", 12, out);
+	hmac256_of(e->secret, e->secret_len, date, 8, out->key);
+	hmac256_of(out->key, 32, region.p, region.len, out->key);
+	hmac256_of(out->key, 32, "s3", 2, out->key);
+	hmac256_of(out->key, 32, "aws4_request", 12, out->key);
+	hmac256_key(&out->hmac, out->key, 32);
 }
 
 static struct signing_scope
@@ -227,61 +228,58 @@ scope_of(const char *date, struct span region)
 }
 
 /*
- * Reads the words of a cache. A word that a writer has stored meanwhile was stored after the version became odd, so a
- * reader of that word sees another version: acquire on the words ensures this.
+ * Reads the words of a cache that follow the scope, if the scope is that of *to. A word that a writer has stored
+ * meanwhile was stored after the version became odd, so a reader of that word sees another version: acquire on the words
+ * ensures this.
  */
 static bool
-cache_read(struct signing_cache *c, const struct signing_scope *scope, uint8_t out[32])
+cache_read(struct signing_cache *c, union signing_words *to)
 {
 	uint32_t before = atomic_load_explicit(&c->seq, memory_order_acquire);
-	union signing_words have;
-	bool is_same;
 
 	if (before & 1)
 		return false;
-	for (int i = 0; i < SIGNING_WORDS; i++)
-		have.word[i] = atomic_load_explicit(&c->word[i], memory_order_acquire);
-	is_same = atomic_load_explicit(&c->seq, memory_order_relaxed) == before &&
-		  memcmp(&have.scope, scope, sizeof *scope) == 0;
-	if (is_same)
-		memcpy(out, have.key, sizeof have.key);
-	OPENSSL_cleanse(&have, sizeof have);
-	return is_same;
+	for (size_t i = 0; i < SCOPE_WORDS; i++) {
+		if (atomic_load_explicit(&c->word[i], memory_order_acquire) != to->word[i])
+			return false;
+	}
+	for (size_t i = SCOPE_WORDS; i < SIGNING_WORDS; i++)
+		to->word[i] = atomic_load_explicit(&c->word[i], memory_order_acquire);
+	return atomic_load_explicit(&c->seq, memory_order_relaxed) == before;
 }
 
 static void
-cache_write(struct signing_cache *c, const struct signing_scope *scope, const uint8_t key[32])
+cache_write(struct signing_cache *c, const union signing_words *from)
 {
 	uint32_t seq = atomic_load_explicit(&c->seq, memory_order_relaxed);
-	union signing_words to;
 
 	/* Another thread writes: its key is as good. */
 	if ((seq & 1) || !atomic_compare_exchange_strong_explicit(&c->seq, &seq, seq + 1,
 								  memory_order_acq_rel, memory_order_relaxed))
 		return;
-	to.scope = *scope;
-	memcpy(to.key, key, sizeof to.key);
-	for (int i = 0; i < SIGNING_WORDS; i++)
-		atomic_store_explicit(&c->word[i], to.word[i], memory_order_release);
+	for (size_t i = 0; i < SIGNING_WORDS; i++)
+		atomic_store_explicit(&c->word[i], from->word[i], memory_order_release);
 	atomic_store_explicit(&c->seq, seq + 2, memory_order_release);
-	OPENSSL_cleanse(&to, sizeof to);
+}
+
+static struct signing_cache *
+cache_of(struct auth_entry *e, const struct signing_scope *scope)
+{
+	return &e->cache[scope->date[7] & 1];
 }
 
 bool
-signing_key(struct auth_entry *e, const char *date, struct span region, uint8_t out[32])
+signing_key(struct auth_entry *e, const char *date, struct span region, union signing_words *out)
 {
-	struct signing_scope scope = scope_of(date, region);
-
-	if (cache_read(&e->cache[date[7] & 1], &scope, out))
+	out->k.scope = scope_of(date, region);
+	if (cache_read(cache_of(e, &out->k.scope), out))
 		return true;
-	derive(e, date, region, out);
+	derive(e, date, region, &out->k);
 	return false;
 }
 
 void
-signing_key_keep(struct auth_entry *e, const char *date, struct span region, const uint8_t key[32])
+signing_key_keep(struct auth_entry *e, const union signing_words *key)
 {
-	struct signing_scope scope = scope_of(date, region);
-
-	cache_write(&e->cache[date[7] & 1], &scope, key);
+	cache_write(cache_of(e, &key->k.scope), key);
 }

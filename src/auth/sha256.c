@@ -10,7 +10,8 @@
 #include <openssl/crypto.h>
 #include <string.h>
 
-#define BLOCK 64
+#define BLOCK 64 /* bytes that the hash takes at once */
+_Static_assert(sizeof(SHA_LONG) == sizeof(uint32_t), "the state of libcrypto is eight words of 32 bits");
 
 void
 sha256_begin(struct sha256 *h)
@@ -41,50 +42,63 @@ sha256_of(const void *data, size_t len, uint8_t out[32])
 	sha256_end(&h, out);
 }
 
-void
-hmac256_begin(struct hmac256 *m, const void *key, size_t len)
+/* Hashes the block of a key, and returns the state after it. */
+static void
+key_state(const uint8_t block[BLOCK], uint8_t pad, uint32_t state[8])
 {
-	uint8_t block[BLOCK] = { 0 }, pad[BLOCK];
+	struct sha256 h;
+	uint8_t padded[BLOCK];
+
+	for (int i = 0; i < BLOCK; i++)
+		padded[i] = block[i] ^ pad;
+	sha256_begin(&h);
+	sha256_add(&h, padded, BLOCK);
+	memcpy(state, h.ctx.h, sizeof h.ctx.h);
+	OPENSSL_cleanse(&h, sizeof h);
+	OPENSSL_cleanse(padded, sizeof padded);
+}
+
+void
+hmac256_key(struct hmac256_key *k, const void *key, size_t len)
+{
+	uint8_t block[BLOCK] = { 0 };
 
 	if (len > BLOCK)
 		sha256_of(key, len, block);
 	else if (len)
 		memcpy(block, key, len);
-	for (int i = 0; i < BLOCK; i++)
-		pad[i] = block[i] ^ 0x36;
-	sha256_begin(&m->inner);
-	sha256_add(&m->inner, pad, BLOCK);
-	for (int i = 0; i < BLOCK; i++)
-		pad[i] = block[i] ^ 0x5c;
-	sha256_begin(&m->outer);
-	sha256_add(&m->outer, pad, BLOCK);
+	key_state(block, 0x36, k->inner);
+	key_state(block, 0x5c, k->outer);
 	OPENSSL_cleanse(block, sizeof block);
-	OPENSSL_cleanse(pad, sizeof pad);
 }
 
-void
-hmac256_add(struct hmac256 *m, const void *data, size_t len)
+/* Hashes data after the block of a key. */
+static void
+hash_from(const uint32_t state[8], const void *data, size_t len, uint8_t out[32])
 {
-	sha256_add(&m->inner, data, len);
+	struct sha256 h = { { .Nl = 8 * BLOCK /* bits */, .md_len = SHA256_DIGEST_LENGTH } };
+
+	memcpy(h.ctx.h, state, sizeof h.ctx.h);
+	sha256_add(&h, data, len);
+	sha256_end(&h, out);
+	OPENSSL_cleanse(&h, sizeof h);
 }
 
 void
-hmac256_end(struct hmac256 *m, uint8_t out[32])
+hmac256(const struct hmac256_key *k, const void *data, size_t len, uint8_t out[32])
 {
 	uint8_t hash[32];
 
-	sha256_end(&m->inner, hash);
-	sha256_add(&m->outer, hash, sizeof hash);
-	sha256_end(&m->outer, out);
-	OPENSSL_cleanse(m, sizeof *m);
+	hash_from(k->inner, data, len, hash);
+	hash_from(k->outer, hash, sizeof hash, out);
 }
 
 void
 hmac256_of(const void *key, size_t key_len, const void *data, size_t len, uint8_t out[32])
 {
-	struct hmac256 m;
+	struct hmac256_key k;
 
-	hmac256_begin(&m, key, key_len);
-	hmac256_add(&m, data, len);
-	hmac256_end(&m, out);
+	hmac256_key(&k, key, key_len);
+	hmac256(&k, data, len, out);
+	OPENSSL_cleanse(&k, sizeof k);
 }

@@ -22,13 +22,16 @@ void sha256_add(struct sha256 *h, const void *data, size_t len);
 void sha256_end(struct sha256 *h, uint8_t out[32]);
 void sha256_of(const void *data, size_t len, uint8_t out[32]);
 
-struct hmac256 {
-	struct sha256 inner, outer;
+/* A key of HMAC-SHA-256 in the form that is used: the states of the two hashes after the block of the key. A MAC by a key
+ * in this form hashes two blocks less. The states are as secret as the key. */
+struct hmac256_key {
+	uint32_t inner[8], outer[8];
 };
 
-void hmac256_begin(struct hmac256 *m, const void *key, size_t len);
-void hmac256_add(struct hmac256 *m, const void *data, size_t len);
-void hmac256_end(struct hmac256 *m, uint8_t out[32]);
+void hmac256_key(struct hmac256_key *k, const void *key, size_t len);
+/* Computes the MAC of data. */
+void hmac256(const struct hmac256_key *k, const void *data, size_t len, uint8_t out[32]);
+/* Computes the MAC of data by a key that is used once. */
 void hmac256_of(const void *key, size_t key_len, const void *data, size_t len, uint8_t out[32]);
 
 #endif

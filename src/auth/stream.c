@@ -22,7 +22,7 @@
 
 enum { ST_SIZE, ST_DATA, ST_DATA_END, ST_FINAL, ST_TRAILER, ST_TAIL, ST_DONE, ST_BAD };
 
-static const char empty_hash_hex[] = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+#define EMPTY_HASH_HEX "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 static void
 bad(struct auth_stream *s, enum fault f, const char *why)
@@ -67,27 +67,17 @@ static bool
 signature_holds(struct auth_stream *s, const char *algorithm, bool chunk, struct sha256 *h)
 {
 	uint8_t hash[32], out[32];
-	char hex[64];
-	struct hmac256 m;
+	char text[sizeof "AWS4-HMAC-SHA256-PAYLOAD\n\n\n\n\n" + AUTH_STAMP_LEN + AUTH_SCOPE_MAX + 3 * 64];
+	char previous[64], hex[64];
+	int n;
 
-	hmac256_begin(&m, s->id->signing_key, 32);
-	hmac256_add(&m, algorithm, strlen(algorithm));
-	hmac256_add(&m, "\n", 1);
-	hmac256_add(&m, s->id->stamp, AUTH_STAMP_LEN);
-	hmac256_add(&m, "\n", 1);
-	hmac256_add(&m, s->id->scope, strlen(s->id->scope));
-	hmac256_add(&m, "\n", 1);
-	hex_write(hex, s->previous, 32);
-	hmac256_add(&m, hex, sizeof hex);
-	hmac256_add(&m, "\n", 1);
-	if (chunk) {
-		hmac256_add(&m, empty_hash_hex, 64);
-		hmac256_add(&m, "\n", 1);
-	}
+	hex_write(previous, s->previous, 32);
 	sha256_end(h, hash);
 	hex_write(hex, hash, 32);
-	hmac256_add(&m, hex, sizeof hex);
-	hmac256_end(&m, out);
+	n = snprintf(text, sizeof text, "%s\n%s\n%s\n%.64s\n%s%.64s", algorithm, s->id->stamp, s->id->scope,
+		     previous, chunk ? EMPTY_HASH_HEX "\n" : "", hex);
+	check(n > 0 && (size_t)n < sizeof text);
+	hmac256_of(s->id->signing_key, 32, text, (size_t)n, out);
 	if (CRYPTO_memcmp(out, s->given, 32) != 0)
 		return false;
 	memcpy(s->previous, out, 32);

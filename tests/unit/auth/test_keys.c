@@ -588,6 +588,41 @@ from(void **state)
 	auth_keys_put(env.keys);
 }
 
+/* A kept signing key is used as often as its day and region are asked for, and then gives way to another one. */
+static void
+kept_keys(void **state)
+{
+	static const char *const days[] = { "20130524", "20130525", "20130526" }, *const regions[] = {
+		"us-east-1", "eu-west-1", ""
+	};
+	struct auth_keys *keys = keys_from("- { " K " }");
+	struct auth_entry *e = &keys->entry[0];
+	union signing_words derived, kept;
+	uint8_t want[32], mac[32];
+
+	for (int i = 0; i < 9; i++) {
+		struct span region = span_of(regions[i % 3]);
+
+		assert_false(signing_key(e, days[i / 3], region, &derived));
+		assert_false(signing_key(e, days[i / 3], region, &kept));
+		signing_key_keep(e, &derived);
+		for (int again = 0; again < 3; again++) {
+			memset(&kept, again, sizeof kept);
+			assert_true(signing_key(e, days[i / 3], region, &kept));
+			assert_memory_equal(&kept, &derived, sizeof kept);
+			hmac256_of(kept.k.key, 32, days, (size_t)again, want);
+			hmac256(&kept.k.hmac, days, (size_t)again, mac);
+			assert_memory_equal(mac, want, 32);
+		}
+	}
+	/* The last even and the last odd day. */
+	assert_true(signing_key(e, days[1], span_of(""), &kept));
+	assert_true(signing_key(e, days[2], span_of(""), &kept));
+	assert_false(signing_key(e, days[0], span_of(""), &kept));
+	assert_false(signing_key(e, days[2], span_of("us-east-1"), &kept));
+	auth_keys_put(keys);
+}
+
 /* Reading rights open no operation that writes, whichever there are. */
 static void
 every_operation(void **state)
@@ -632,6 +667,7 @@ main(void)
 		cmocka_unit_test(quotas),
 		cmocka_unit_test(operations_of_conditions),
 		cmocka_unit_test(from),
+		cmocka_unit_test(kept_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
