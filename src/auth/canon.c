@@ -149,50 +149,44 @@ canon_check_beside(const struct dialect_in *in, const struct sigv4 *s, enum wire
 	return FAULT_NONE;
 }
 
-/* Where the text goes: into a hash, or to be shown. */
+/* The text, as far as it is not hashed yet; a text that is to be shown is not hashed. */
 struct sink {
-	struct sha256 hash;
-	char *text; /* NULL: hashed */
+	char *text;
 	size_t len, cap;
-	/* What is still to be hashed: a text has some thirty pieces, and each call costs as much as ten
-	 * bytes. */
-	size_t held;
-	char hold[256];
+	struct sha256 *hash; /* NULL: the text is to be shown */
+	bool is_over;        /* the text to be shown is longer than cap */
 };
 
+/* Puts what has no room any more. */
 static void
-hash_held(struct sink *k)
+put_over(struct sink *k, const char *p, size_t len)
 {
-	sha256_add(&k->hash, k->hold, k->held);
-	k->held = 0;
+	k->is_over = true;
+	if (k->hash) {
+		sha256_add(k->hash, k->text, k->len);
+		sha256_add(k->hash, p, len);
+	}
+	k->len = 0;
 }
 
-static void
+static inline void
 put(struct sink *k, const char *p, size_t len)
 {
 	if (len == 0)
 		return;
-	if (k->text) {
-		if (len <= k->cap && k->len <= k->cap - len)
-			memcpy(k->text + k->len, p, len);
-		k->len += len;
+	if (len > k->cap - k->len) {
+		put_over(k, p, len);
 		return;
 	}
-	if (len > sizeof k->hold - k->held)
-		hash_held(k);
-	if (len > sizeof k->hold) {
-		sha256_add(&k->hash, p, len);
-		return;
-	}
-	memcpy(k->hold + k->held, p, len);
-	k->held += len;
+	memcpy(k->text + k->len, p, len);
+	k->len += len;
 }
 
 /* What is hashed, and shown to nobody: who reads the answer to a client may not be the client. */
 static bool
 is_hidden(const struct sink *k, struct span name)
 {
-	return k->text && (span_is_nocase(name, "x-amz-security-token") || dialect_is_wire_header(name));
+	return !k->hash && (span_is_nocase(name, "x-amz-security-token") || dialect_is_wire_header(name));
 }
 
 /* Runs of spaces become one; blanks around it were taken off. */
@@ -293,24 +287,21 @@ put_request(struct sink *k, const struct dialect_in *in, const struct sigv4 *s, 
 void
 canon_hash(const struct dialect_in *in, const struct sigv4 *s, struct span payload, uint8_t out[32])
 {
-	struct sink k;
+	char text[1024]; /* mostly all of it */
+	struct sha256 hash;
+	struct sink k = { .text = text, .cap = sizeof text, .hash = &hash };
 
-	k.text = NULL;
-	k.held = 0;
-	sha256_begin(&k.hash);
+	sha256_begin(&hash);
 	put_request(&k, in, s, payload);
-	hash_held(&k);
-	sha256_end(&k.hash, out);
+	sha256_add(&hash, text, k.len);
+	sha256_end(&hash, out);
 }
 
 size_t
 canon_text(const struct dialect_in *in, const struct sigv4 *s, struct span payload, char *out, size_t cap)
 {
-	struct sink k;
+	struct sink k = { .text = out, .cap = cap };
 
-	k.text = out;
-	k.len = 0;
-	k.cap = cap;
 	put_request(&k, in, s, payload);
-	return k.len <= cap ? k.len : 0;
+	return k.is_over ? 0 : k.len;
 }

@@ -331,6 +331,33 @@ strangers(void **state)
 	assert_string_equal(uri_value(&r->uri, 2).p, "");
 }
 
+/* A text of any length, hashed in one piece or in several, has the hash of its bytes. */
+static void
+long_texts(void **state)
+{
+	static char value[5000], text[3 * sizeof value + 512];
+	struct sigv4 s = { .signed_headers = span_of("host;x-amz-meta-a;x-amz-meta-b") };
+
+	for (size_t n = 0; n < sizeof value; n += n < 1100 ? 1 : 97) {
+		struct rq *r;
+		uint8_t want[32], hash[32];
+		size_t len;
+
+		memset(value, 'v', n);
+		value[n] = 0;
+		r = rq_with(of("GET", P, "/b1x/k?acl"), "x-amz-meta-a", value, "x-amz-meta-b", value, NULL);
+		rq_read(r);
+		len = canon_text(&r->in, &s, span_of(EMPTY), text, sizeof text);
+		assert_true(len > 2 * n);
+		assert_int_equal(canon_text(&r->in, &s, span_of(EMPTY), text, len), len);
+		assert_int_equal(canon_text(&r->in, &s, span_of(EMPTY), text, len - 1), 0);
+		canon_text(&r->in, &s, span_of(EMPTY), text, sizeof text);
+		sha256_of(text, len, want);
+		canon_hash(&r->in, &s, span_of(EMPTY), hash);
+		assert_memory_equal(hash, want, sizeof want);
+	}
+}
+
 /* ---- what the answer to a refused signature says ---- */
 
 static void
@@ -381,6 +408,7 @@ main(void)
 		cmocka_unit_test(twice_signed),    cmocka_unit_test(other_spellings),
 		cmocka_unit_test(bounds),          cmocka_unit_test(strangers),
 		cmocka_unit_test(named_and_moved), cmocka_unit_test(explained),
+		cmocka_unit_test(long_texts),
 	};
 	int r = cmocka_run_group_tests(tests, NULL, NULL);
 
