@@ -194,6 +194,8 @@ struct sigv4 {
 	uint64_t time_s, expires_s;     /* expires_s: validity of a presigned URL, seconds */
 	uint8_t signature[32];
 	struct span token; /* security token; length 0: none */
+	/* true for each field of the request that signed_headers names; set by canon_check_headers() */
+	bool listed[DIALECT_FIELDS_MAX];
 };
 
 /* Returns true if `name` is a query key that belongs to a signature of version 2. */
@@ -212,12 +214,13 @@ int stamp_parse(struct span text, char out[AUTH_STAMP_LEN + 1], uint64_t *ret_un
 /* ---- the canonical request (canon.c) ---- */
 
 /* Checks the list of signed headers: its syntax is correct, the request has all headers of the list, the list
- * has all headers that must be signed, and no header in the list makes the signed text ambiguous. Returns
- * FAULT_NONE or the fault. */
-enum fault canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax,
+ * has all headers that must be signed, and no header in the list makes the signed text ambiguous. Fills in
+ * s->listed. Returns FAULT_NONE or the fault. */
+enum fault canon_check_headers(const struct dialect_in *in, struct sigv4 *s, bool relax,
 			       const char **ret_why);
 /* Checks, for a request with a descriptor, that the signature covers the headers that determine whether the
- * server moves bytes by RDMA, and which bytes. Returns FAULT_NONE or FAULT_ACCESS_DENIED. */
+ * server moves bytes by RDMA, and which bytes. Called after canon_check_headers(). Returns FAULT_NONE or
+ * FAULT_ACCESS_DENIED. */
 enum fault canon_check_beside(const struct dialect_in *in, const struct sigv4 *s, enum wire_form w,
 			      bool relax, const char **ret_why);
 /* Hashes the canonical request. payload: its last line, the hash of the body or a name such as

@@ -12,20 +12,12 @@
  */
 #include "auth/auth_int.h"
 
+#include "base/check.h"
+
 static bool
 same_name(struct span name, const struct field *f)
 {
 	return name.len == f->name_len && strncasecmp(name.p, f->name, name.len) == 0;
-}
-
-static bool
-is_listed(struct span list, const struct field *f)
-{
-	while (list.len) {
-		if (same_name(span_cut(&list, ';'), f))
-			return true;
-	}
-	return false;
 }
 
 /* Byte order, shorter first. */
@@ -58,15 +50,16 @@ param_for(const struct dialect_in *in, const struct sigv4 *s, struct span name, 
 	return false;
 }
 
-/* Lower case, ascending, each once, each there. */
+/* Lower case, ascending, each once, each there.  Marks the fields that the list names. */
 static enum fault
-check_list(const struct dialect_in *in, const struct sigv4 *s, enum fault bad, const char **ret_why)
+check_list(const struct dialect_in *in, struct sigv4 *s, enum fault bad, const char **ret_why)
 {
 	struct span before = { "", 0 }, list = s->signed_headers, value;
 
+	memset(s->listed, 0, sizeof s->listed);
 	while (list.len) {
-		bool more = memchr(list.p, ';', list.len) != NULL, there = false;
 		struct span name = span_cut(&list, ';');
+		bool more = name.p + name.len != list.p, there = false;
 
 		for (size_t i = 0; i < name.len; i++) {
 			if ((name.p[i] >= 'A' && name.p[i] <= 'Z') || (unsigned char)name.p[i] <= ' ')
@@ -75,8 +68,10 @@ check_list(const struct dialect_in *in, const struct sigv4 *s, enum fault bad, c
 		if (compare(before, name) >= 0 || (more && !list.len))
 			return refuse(ret_why, bad, "SignedHeaders is not in ascending order.");
 		before = name;
-		for (int i = 0; i < in->field_nr && !there; i++)
-			there = same_name(name, &in->fields[i]);
+		for (int i = 0; i < in->field_nr; i++) {
+			if (same_name(name, &in->fields[i]))
+				s->listed[i] = there = true;
+		}
 		if (!there && !param_for(in, s, name, &value))
 			return refuse(ret_why, FAULT_SIGNATURE,
 				      "A header named in SignedHeaders is missing.");
@@ -107,32 +102,34 @@ check_blanks(const struct field *f, const char **ret_why)
 	return FAULT_NONE;
 }
 
-enum fault
-canon_check_headers(const struct dialect_in *in, const struct sigv4 *s, bool relax, const char **ret_why)
+static bool
+must_be_listed(const struct dialect_in *in, const struct sigv4 *s, const struct field *f, bool relax)
 {
-	enum fault bad = s->presigned ? FAULT_AUTH_QUERY : FAULT_AUTH_HEADER;
-	enum fault f = check_list(in, s, bad, ret_why);
-	bool date = s->presigned || dialect_field(in, "x-amz-date", NULL);
+	/* One that says nothing beside a presigned URL. */
+	if (s->presigned && name_is(f, "x-amz-content-sha256") && !dialect_payload_hash(in, NULL))
+		return false;
+	if (name_is(f, "date") && !s->presigned && !dialect_field(in, "x-amz-date", NULL))
+		return true;
+	return dialect_must_sign((struct span){ f->name, f->name_len }, relax);
+}
 
-	if (f != FAULT_NONE)
-		return f;
-	for (int i = 0; i < in->field_nr; i++) {
+enum fault
+canon_check_headers(const struct dialect_in *in, struct sigv4 *s, bool relax, const char **ret_why)
+{
+	enum fault bad = s->presigned ? FAULT_AUTH_QUERY : FAULT_AUTH_HEADER, f;
+
+	check(in->field_nr <= DIALECT_FIELDS_MAX);
+	f = check_list(in, s, bad, ret_why);
+	for (int i = 0; i < in->field_nr && f == FAULT_NONE; i++) {
 		const struct field *h = &in->fields[i];
-		/* One that says nothing beside a presigned URL. */
-		bool hash =
-			s->presigned && name_is(h, "x-amz-content-sha256") && !dialect_payload_hash(in, NULL);
-		bool must = (!hash && dialect_must_sign((struct span){ h->name, h->name_len }, relax)) ||
-			    (!date && name_is(h, "date"));
 
-		if (must && !is_listed(s->signed_headers, h))
+		if (!s->listed[i] && must_be_listed(in, s, h, relax))
 			return refuse(ret_why, FAULT_ACCESS_DENIED,
 				      "Headers that must be signed are not: host, x-amz-*, x-gantry-*, "
 				      "x-rdma-info and x-cuobj-* have to be.");
 		f = check_blanks(h, ret_why);
-		if (f != FAULT_NONE)
-			return f;
 	}
-	return FAULT_NONE;
+	return f;
 }
 
 enum fault
@@ -141,9 +138,12 @@ canon_check_beside(const struct dialect_in *in, const struct sigv4 *s, enum wire
 {
 	for (int i = 0; i < in->field_nr; i++) {
 		const struct field *h = &in->fields[i];
-		const char *why = dialect_must_sign_beside(w, (struct span){ h->name, h->name_len }, relax);
+		const char *why;
 
-		if (why && !is_listed(s->signed_headers, h))
+		if (s->listed[i])
+			continue;
+		why = dialect_must_sign_beside(w, (struct span){ h->name, h->name_len }, relax);
+		if (why)
 			return refuse(ret_why, FAULT_ACCESS_DENIED, why);
 	}
 	return FAULT_NONE;
