@@ -31,7 +31,8 @@ identity_put(struct identity *id)
 static enum fault
 check_unsigned(const struct dialect_in *in, const struct target *t, struct identity *id, const char **ret_why)
 {
-	struct span text;
+	const struct field *hash;
+	int hash_nr;
 
 	if (in->listen->dialect == DIALECT_SCALITY) {
 		id->anonymous = true;
@@ -43,7 +44,8 @@ check_unsigned(const struct dialect_in *in, const struct target *t, struct ident
 		return refuse(ret_why, FAULT_ACCESS_DENIED,
 			      "This listener does not serve unsigned requests.");
 	id->anonymous = in->listen->anonymous;
-	return !t ? FAULT_NONE : payload_find(in, t, false, id, &text, ret_why);
+	hash = dialect_payload_hash(in, &hash_nr);
+	return !t ? FAULT_NONE : payload_find(hash, hash_nr, t, false, id, ret_why);
 }
 
 /* ---- signed ---- */
@@ -113,12 +115,20 @@ string_to_sign(const struct sigv4 *s, const uint8_t hash[32], char out[TO_SIGN_M
 	return p + 64;
 }
 
+static bool
+is_signed(const struct dialect_in *in, bool *ret_in_header)
+{
+	bool s3 = in->listen->dialect == DIALECT_S3;
+
+	*ret_in_header = s3 && dialect_field(in, "authorization", NULL);
+	return *ret_in_header || (s3 && dialect_query_signed(in));
+}
+
 /* Finds the signature, of which there is one, in the header or in the query. */
 static enum fault
-scan(const struct auth_env *env, const struct dialect_in *in, struct sigv4 *s, const char **ret_why)
+scan(const struct auth_env *env, const struct dialect_in *in, bool in_header, struct sigv4 *s,
+     const char **ret_why)
 {
-	bool in_header = dialect_field(in, "authorization", NULL) != NULL;
-
 	s->presigned = false;
 	s->token.len = 0;
 	s->signed_headers.len = 0;
@@ -132,28 +142,25 @@ scan(const struct auth_env *env, const struct dialect_in *in, struct sigv4 *s, c
 /* The end of the canonical request.  curl --aws-sigv4 leaves x-amz-content-sha256 out, and signs the hash of
  * nothing. */
 static struct span
-payload_text(const struct dialect_in *in, bool presigned)
+payload_text(const struct field *hash, bool presigned)
 {
-	const struct field *f = dialect_payload_hash(in, NULL);
-
-	if (f)
-		return field_text(f);
-	return span_of(presigned ? "UNSIGNED-PAYLOAD"
-				 : "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+	if (hash)
+		return field_text(hash);
+	return span_of(presigned ? "UNSIGNED-PAYLOAD" : HASH_OF_EMPTY);
 }
 
 static enum fault
-check_signed(const struct auth_env *env, const struct dialect_in *in, const struct target *t, uint64_t now_s,
-	     struct identity *id, const char **ret_why)
+check_signed(const struct auth_env *env, const struct dialect_in *in, bool in_header, const struct target *t,
+	     uint64_t now_s, struct identity *id, const char **ret_why)
 {
+	int payload_nr;
+	const struct field *payload = dialect_payload_hash(in, &payload_nr);
 	struct sigv4 s;
-	struct span payload;
 	uint8_t hash[32];
 	char text[TO_SIGN_MAX];
-	enum fault f = scan(env, in, &s, ret_why);
-	bool no_hash = f == FAULT_NONE && !s.presigned && !dialect_field(in, "x-amz-content-sha256", NULL);
+	enum fault f = scan(env, in, in_header, &s, ret_why);
 
-	if (f == FAULT_NONE && t && no_hash && has_body(t))
+	if (f == FAULT_NONE && t && !s.presigned && !payload && has_body(t))
 		f = refuse(ret_why, FAULT_BAD_REQUEST,
 			   "A signed request with a body needs x-amz-content-sha256.");
 	if (f == FAULT_NONE)
@@ -163,11 +170,10 @@ check_signed(const struct auth_env *env, const struct dialect_in *in, const stru
 	if (f == FAULT_NONE)
 		f = check_time(env, &s, now_s, ret_why);
 	if (f == FAULT_NONE && t)
-		f = payload_find(in, t, true, id, &payload, ret_why);
+		f = payload_find(payload, payload_nr, t, true, id, ret_why);
 	if (f != FAULT_NONE)
 		return f;
-	payload = payload_text(in, s.presigned);
-	canon_hash(in, &s, payload, hash);
+	canon_hash(in, &s, payload_text(payload, s.presigned), hash);
 	f = entries_try(env, s.access_key, s.token, now_s, is_signed_v4,
 			&(struct claim){ &s, text, (size_t)(string_to_sign(&s, hash, text) - text) }, id,
 			ret_why);
@@ -189,12 +195,12 @@ auth_explain(const struct auth_env *env, const struct dialect_in *in, struct aut
 	const char *why;
 	struct span payload;
 	uint8_t hash[32];
+	bool in_header;
 
-	if (in->listen->dialect != DIALECT_S3 ||
-	    !(dialect_field(in, "authorization", NULL) || dialect_query_signed(in)) ||
-	    sigv2_concerns(env, in) || scan(env, in, &s, &why) != FAULT_NONE)
+	if (!is_signed(in, &in_header) || sigv2_concerns(env, in) ||
+	    scan(env, in, in_header, &s, &why) != FAULT_NONE)
 		return false;
-	payload = payload_text(in, s.presigned);
+	payload = payload_text(dialect_payload_hash(in, NULL), s.presigned);
 	canon_hash(in, &s, payload, hash);
 	*string_to_sign(&s, hash, out->to_sign) = 0;
 	out->canonical_len = canon_text(in, &s, payload, out->canonical, sizeof out->canonical);
@@ -206,6 +212,7 @@ auth_check(const struct auth_env *env, const struct dialect_in *in, const struct
 	   struct identity *out, const char **ret_why)
 {
 	enum fault f;
+	bool in_header;
 
 	*ret_why = "";
 	identity_init(out);
@@ -213,10 +220,9 @@ auth_check(const struct auth_env *env, const struct dialect_in *in, const struct
 	 * the rules of the bucket alone answer it. */
 	if (t && t->op == OP_OPTIONS)
 		return FAULT_NONE;
-	if (in->listen->dialect == DIALECT_S3 &&
-	    (dialect_field(in, "authorization", NULL) || dialect_query_signed(in)))
+	if (is_signed(in, &in_header))
 		f = sigv2_concerns(env, in) ? sigv2_check(env, in, t, now_s, out, ret_why)
-					    : check_signed(env, in, t, now_s, out, ret_why);
+					    : check_signed(env, in, in_header, t, now_s, out, ret_why);
 	else
 		f = check_unsigned(in, t, out, ret_why);
 	if (f != FAULT_NONE) {

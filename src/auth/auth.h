@@ -71,8 +71,7 @@ void auth_replay_get_info(struct auth_replay *t, struct auth_replay_info *ret);
 
 enum auth_payload {
 	PAYLOAD_UNSIGNED,
-	PAYLOAD_HASH,  /* payload_hash is the SHA-256 of the HTTP body; dialect/ verifies it as a checksum
-	                * for object bytes */
+	PAYLOAD_HASH,  /* SHA-256 of the HTTP body; dialect/ verifies it as a checksum for object bytes */
 	PAYLOAD_EMPTY, /* hash of the empty body */
 	/* The body has aws-chunked frames: use struct auth_stream. */
 	PAYLOAD_STREAM_SIGNED,
@@ -96,7 +95,6 @@ struct identity {
 	bool anonymous;
 	bool presigned;
 	enum auth_payload payload;
-	uint8_t payload_hash[32];
 	const struct auth_entry *entry; /* entry of the access key, which belongs to `keys` */
 	/* the keys that contain `entry`: a reference, which identity_put() releases */
 	struct auth_keys *keys;

@@ -134,6 +134,9 @@ void signing_key_keep(struct auth_entry *e, const union signing_words *key);
 
 /* ---- parts common to signatures of all versions (judge.c) ---- */
 
+/* SHA-256 of no bytes */
+#define HASH_OF_EMPTY "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+
 static inline bool
 has_body(const struct target *t)
 {
@@ -163,11 +166,11 @@ enum fault entries_try(const struct auth_env *env, struct span access_key, struc
 enum fault replay_check(const struct auth_env *env, const uint8_t signature[32], uint64_t until_s,
 			const struct target *t, uint64_t now_s, const struct identity *id,
 			const char **ret_why);
-/* Determines from x-amz-content-sha256 how the body is hashed, and stores the result in id->payload and
- * id->payload_hash. *ret_text: value of the header; "UNSIGNED-PAYLOAD" if it is missing. is_signed: true: the
+/* Determines from x-amz-content-sha256 how the body is hashed, and stores the result in id->payload. hash, nr:
+ * the header and the number of such headers, as dialect_payload_hash() returns them. is_signed: true: the
  * request is signed, so signed chunks are allowed. Returns FAULT_NONE or the fault. */
-enum fault payload_find(const struct dialect_in *in, const struct target *t, bool is_signed,
-			struct identity *id, struct span *ret_text, const char **ret_why);
+enum fault payload_find(const struct field *hash, int nr, const struct target *t, bool is_signed,
+			struct identity *id, const char **ret_why);
 
 /* ---- signatures of version 2 (sigv2.c) ---- */
 

@@ -10,10 +10,6 @@
 
 #include <openssl/crypto.h>
 
-static const uint8_t hash_of_empty[32] = { 0xe3, 0xb0, 0xc4, 0x42, 0x98, 0xfc, 0x1c, 0x14, 0x9a, 0xfb, 0xf4,
-					   0xc8, 0x99, 0x6f, 0xb9, 0x24, 0x27, 0xae, 0x41, 0xe4, 0x64, 0x9b,
-					   0x93, 0x4c, 0xa4, 0x95, 0x99, 0x1b, 0x78, 0x52, 0xb8, 0x55 };
-
 /* ---- the body ---- */
 
 static enum fault
@@ -38,8 +34,8 @@ check_stream(const struct target *t, bool is_signed, enum auth_payload p, const 
 
 /* What x-amz-content-sha256 says about the body (protocol.md 4.5; item 47). */
 enum fault
-payload_find(const struct dialect_in *in, const struct target *t, bool is_signed, struct identity *id,
-	     struct span *ret_text, const char **ret_why)
+payload_find(const struct field *hash, int nr, const struct target *t, bool is_signed, struct identity *id,
+	     const char **ret_why)
 {
 	static const struct {
 		const char *text;
@@ -49,14 +45,12 @@ payload_find(const struct dialect_in *in, const struct target *t, bool is_signed
 		{ "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER", PAYLOAD_STREAM_SIGNED_TRAILER },
 		{ "STREAMING-UNSIGNED-PAYLOAD-TRAILER", PAYLOAD_STREAM_UNSIGNED_TRAILER },
 	};
-	const struct field *f;
-	int nr;
+	uint8_t ignored[32]; /* dialect/ keeps it */
+	struct span text = hash ? field_text(hash) : span_of("UNSIGNED-PAYLOAD");
 
-	f = dialect_payload_hash(in, &nr);
 	if (nr > 1)
 		return refuse(ret_why, FAULT_BAD_REQUEST, "x-amz-content-sha256 came more than once.");
-	*ret_text = f ? field_text(f) : span_of("UNSIGNED-PAYLOAD");
-	if (span_is(*ret_text, "UNSIGNED-PAYLOAD")) {
+	if (span_is(text, "UNSIGNED-PAYLOAD")) {
 		id->payload = PAYLOAD_UNSIGNED;
 		/* SDKs that do not sign send their trailers so. */
 		if (t->aws_chunked && has_body(t)) {
@@ -66,19 +60,22 @@ payload_find(const struct dialect_in *in, const struct target *t, bool is_signed
 		return FAULT_NONE;
 	}
 	for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
-		if (span_is(*ret_text, streams[i].text)) {
+		if (span_is(text, streams[i].text)) {
 			id->payload = streams[i].p;
 			return check_stream(t, is_signed, streams[i].p, ret_why);
 		}
 	}
-	if (span_begins(*ret_text, "STREAMING-"))
+	if (span_begins(text, "STREAMING-"))
 		return refuse(ret_why, FAULT_NOT_IMPLEMENTED,
 			      "x-amz-content-sha256: this streaming form is not implemented.");
-	if (ret_text->len != 64 || hex_bytes(ret_text->p, id->payload_hash, 32) < 0)
+	if (span_is_nocase(text, HASH_OF_EMPTY))
+		id->payload = PAYLOAD_EMPTY;
+	else if (text.len == 64 && hex_bytes(text.p, ignored, 32) == 0)
+		id->payload = PAYLOAD_HASH;
+	else
 		return refuse(ret_why, FAULT_BAD_ARGUMENT,
 			      "x-amz-content-sha256 is neither UNSIGNED-PAYLOAD, a STREAMING- form, nor 64 "
 			      "hexadecimal digits.");
-	id->payload = memcmp(id->payload_hash, hash_of_empty, 32) == 0 ? PAYLOAD_EMPTY : PAYLOAD_HASH;
 	if (t->aws_chunked && has_body(t))
 		return refuse(ret_why, FAULT_BAD_REQUEST,
 			      "An aws-chunked body needs a STREAMING- x-amz-content-sha256.");

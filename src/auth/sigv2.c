@@ -360,7 +360,8 @@ sigv2_check(const struct auth_env *env, const struct dialect_in *in, const struc
 {
 	struct sigv2 s;
 	struct writer w;
-	struct span payload;
+	int payload_nr;
+	const struct field *payload = dialect_payload_hash(in, &payload_nr);
 	enum fault f = scan(in->uri, &s, ret_why);
 
 	if (f == FAULT_NONE && t)
@@ -369,7 +370,7 @@ sigv2_check(const struct auth_env *env, const struct dialect_in *in, const struc
 		f = check_time(env, &s, now_s, ret_why);
 	/* Nothing of it could sign chunks. */
 	if (f == FAULT_NONE && t)
-		f = payload_find(in, t, false, id, &payload, ret_why);
+		f = payload_find(payload, payload_nr, t, false, id, ret_why);
 	if (f == FAULT_NONE)
 		f = write_text(&w, in, t, &s, ret_why);
 	if (f != FAULT_NONE)

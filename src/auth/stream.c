@@ -22,8 +22,6 @@
 
 enum { ST_SIZE, ST_DATA, ST_DATA_END, ST_FINAL, ST_TRAILER, ST_TAIL, ST_DONE, ST_BAD };
 
-#define EMPTY_HASH_HEX "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
-
 static void
 bad(struct auth_stream *s, enum fault f, const char *why)
 {
@@ -75,7 +73,7 @@ signature_holds(struct auth_stream *s, const char *algorithm, bool chunk, struct
 	sha256_end(h, hash);
 	hex_write(hex, hash, 32);
 	n = snprintf(text, sizeof text, "%s\n%s\n%s\n%.64s\n%s%.64s", algorithm, s->id->stamp, s->id->scope,
-		     previous, chunk ? EMPTY_HASH_HEX "\n" : "", hex);
+		     previous, chunk ? HASH_OF_EMPTY "\n" : "", hex);
 	check(n > 0 && (size_t)n < sizeof text);
 	hmac256_of(s->id->signing_key, 32, text, (size_t)n, out);
 	if (CRYPTO_memcmp(out, s->given, 32) != 0)
