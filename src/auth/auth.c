@@ -23,7 +23,7 @@ identity_put(struct identity *id)
 	if (!id->keys)
 		return;
 	auth_keys_put(id->keys);
-	OPENSSL_cleanse(id, sizeof *id);
+	explicit_bzero(id, sizeof *id);
 }
 
 /* ---- unsigned ---- */
@@ -87,7 +87,7 @@ is_signed_v4(struct auth_entry *e, const void *what, struct identity *id)
 			signing_key_keep(e, &key);
 		memcpy(id->signing_key, key.k.key, sizeof key.k.key);
 	}
-	OPENSSL_cleanse(&key, sizeof key);
+	explicit_bzero(&key, sizeof key);
 	return same;
 }
 

@@ -142,7 +142,7 @@ entries_try(const struct auth_env *env, struct span access_key, struct span toke
 			id->keys = auth_keys_get(env->keys);
 			return FAULT_NONE;
 		}
-		OPENSSL_cleanse(id->signing_key, sizeof id->signing_key);
+		explicit_bzero(id->signing_key, sizeof id->signing_key);
 		result = f;
 	}
 	return result;

@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 
-#include <openssl/crypto.h>
 #include <stdlib.h>
 
 struct auth_keys *
@@ -22,7 +21,7 @@ static void
 wipe_text(char *text, size_t len)
 {
 	if (text)
-		OPENSSL_cleanse(text, len);
+		explicit_bzero(text, len);
 	free(text);
 }
 
@@ -39,7 +38,7 @@ entry_wipe(struct auth_entry *e)
 	free(e->grant);
 	free(e->gid);
 	free(e->from);
-	OPENSSL_cleanse(e, sizeof *e);
+	explicit_bzero(e, sizeof *e);
 }
 
 void

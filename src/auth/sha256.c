@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 
-#include <openssl/crypto.h>
 #include <string.h>
 
 #define BLOCK 64 /* bytes that the hash takes at once */
@@ -54,8 +53,8 @@ key_state(const uint8_t block[BLOCK], uint8_t pad, uint32_t state[8])
 	sha256_begin(&h);
 	sha256_add(&h, padded, BLOCK);
 	memcpy(state, h.ctx.h, sizeof h.ctx.h);
-	OPENSSL_cleanse(&h, sizeof h);
-	OPENSSL_cleanse(padded, sizeof padded);
+	explicit_bzero(&h, sizeof h);
+	explicit_bzero(padded, sizeof padded);
 }
 
 void
@@ -69,7 +68,7 @@ hmac256_key(struct hmac256_key *k, const void *key, size_t len)
 		memcpy(block, key, len);
 	key_state(block, 0x36, k->inner);
 	key_state(block, 0x5c, k->outer);
-	OPENSSL_cleanse(block, sizeof block);
+	explicit_bzero(block, sizeof block);
 }
 
 /* Hashes data after the block of a key. */
@@ -81,7 +80,7 @@ hash_from(const uint32_t state[8], const void *data, size_t len, uint8_t out[32]
 	memcpy(h.ctx.h, state, sizeof h.ctx.h);
 	sha256_add(&h, data, len);
 	sha256_end(&h, out);
-	OPENSSL_cleanse(&h, sizeof h);
+	explicit_bzero(&h, sizeof h);
 }
 
 void
@@ -100,5 +99,5 @@ hmac256_of(const void *key, size_t key_len, const void *data, size_t len, uint8_
 
 	hmac256_key(&k, key, key_len);
 	hmac256(&k, data, len, out);
-	OPENSSL_cleanse(&k, sizeof k);
+	explicit_bzero(&k, sizeof k);
 }
