@@ -18,6 +18,39 @@ span_trim(struct span s)
 	return s;
 }
 
+/* Compares bytes of a text with those of a name. A letter differs from '-' and digits in bit 6, and from its other case in
+ * bit 5. */
+static bool
+differ(uint64_t text, uint64_t name)
+{
+	return (text ^ name) & ~(name >> 1 & UINT64_C(0x2020202020202020));
+}
+
+bool
+span_is_name(const char *text, const char *name, size_t len)
+{
+	uint64_t a, b;
+	uint32_t c, d;
+
+	for (; len >= 8; text += 8, name += 8, len -= 8) {
+		memcpy(&a, text, sizeof a);
+		memcpy(&b, name, sizeof b);
+		if (differ(a, b))
+			return false;
+	}
+	for (; len >= 4; text += 4, name += 4, len -= 4) {
+		memcpy(&c, text, sizeof c);
+		memcpy(&d, name, sizeof d);
+		if (differ(c, d))
+			return false;
+	}
+	for (; len; text++, name++, len--) {
+		if (differ((unsigned char)*text, (unsigned char)*name))
+			return false;
+	}
+	return true;
+}
+
 struct span
 span_cut(struct span *rest, char sep)
 {

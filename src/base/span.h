@@ -64,6 +64,10 @@ span_begins_nocase(struct span s, const char *text)
 	       (n == 0 || (span_may_be_letter(s.p[0], text[0]) && strncasecmp(s.p, text, n) == 0));
 }
 
+/* Returns true if len bytes of text are `name`, apart from case. name: only lower-case letters, digits and '-'. Compares
+ * eight bytes at a time. */
+bool span_is_name(const char *text, const char *name, size_t len);
+
 /* Returns true for a blank or a tab, which may surround the value of a header field. */
 static inline bool
 is_blank(char c)

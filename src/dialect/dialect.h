@@ -14,6 +14,7 @@
 #include "base/span.h"
 #include "conf/conf.h"
 #include "dialect/fault.h"
+#include "dialect/field.h"
 #include "token/token.h"
 
 #include <stdbool.h>
@@ -37,30 +38,6 @@
 /* name of the owner of every bucket, in lists and in x-amz-expected-bucket-owner */
 #define DIALECT_OWNER "gantry"
 #define DIALECT_LIST_MAX 1000 /* default and largest number of entries on a page of a list */
-
-struct field {
-	const char *name, *value; /* texts that end with a NUL; the lengths do not count the NUL */
-	uint32_t name_len, value_len;
-};
-
-static inline bool
-name_is(const struct field *f, const char *name)
-{
-	return span_is_nocase((struct span){ f->name, f->name_len }, name);
-}
-
-static inline bool
-name_begins(const struct field *f, const char *prefix)
-{
-	return span_begins_nocase((struct span){ f->name, f->name_len }, prefix);
-}
-
-/* Returns the value of a field without the blanks around it. */
-static inline struct span
-field_text(const struct field *f)
-{
-	return span_trim((struct span){ f->value, f->value_len });
-}
 
 /* Bits for the memory blocks of a struct target: attrs, copy and list. Most operations need none of them. */
 enum target_part {
@@ -131,6 +108,8 @@ struct dialect_in {
 	const struct uri *uri; /* decoded target, from dialect_read_target() */
 	const struct field *fields;
 	int field_nr;
+	/* bit n % 64 set: no field has a name of n bytes; 0: the caller has not determined the lengths */
+	uint64_t absent_lengths;
 	bool http_1_0; /* true: the request line named HTTP/1.0 */
 	bool is_clean; /* true: the caller has checked the characters of all fields, as dialect_parse() would */
 };
@@ -411,13 +390,23 @@ enum fault dialect_parse(const struct dialect_in *in, struct target *t, const ch
  * Returns FAULT_NONE, FAULT_BAD_TOKEN or another fault. */
 enum fault dialect_token(const struct dialect_in *in, struct target *t, const char **ret_why);
 
-/* Returns the first header with a (lower-case) name; NULL: there is none. *ret_nr: number of such headers. */
-const struct field *dialect_field_n(const struct dialect_in *in, const char *name, size_t len, int *ret_nr);
+/* Returns the first header with a name of lower-case letters, digits and '-'; NULL: there is none. *ret_nr (may be
+ * NULL): number of such headers. dialect_field_n() is for names whose length the caller knows. */
+const struct field *dialect_field_search(const struct dialect_in *in, const char *name, size_t len,
+					 int *ret_nr);
+static inline const struct field *
+dialect_field_n(const struct dialect_in *in, const char *name, size_t len, int *ret_nr)
+{
+	/* A request needs about twenty of these calls, mostly for absent headers. */
+	if (!(in->absent_lengths >> len % 64 & 1))
+		return dialect_field_search(in, name, len, ret_nr);
+	if (ret_nr)
+		*ret_nr = 0;
+	return NULL;
+}
 static inline const struct field *
 dialect_field(const struct dialect_in *in, const char *name, int *ret_nr)
 {
-	/* The function is inline so that the compiler computes the length: a request needs about twenty of
-	 * these calls. */
 	return dialect_field_n(in, name, strlen(name), ret_nr);
 }
 

@@ -7,15 +7,14 @@
 
 #include <errno.h>
 
-/* Finds the field with this name among those from f to end, and counts its repetitions. */
-static __attribute__((noinline)) const struct field *
-compare_names(const struct field *f, const struct field *end, const char *name, size_t len, int *ret_nr)
+const struct field *
+dialect_field_search(const struct dialect_in *in, const char *name, size_t len, int *ret_nr)
 {
-	const struct field *first = NULL;
+	const struct field *first = NULL, *end = in->fields + in->field_nr;
 	int nr = 0;
 
-	for (; f < end; f++) {
-		if (f->name_len != len || strncasecmp(f->name, name, len) != 0)
+	for (const struct field *f = in->fields; f < end; f++) {
+		if (f->name_len != len || !span_is_name(f->name, name, len))
 			continue;
 		if (!first)
 			first = f;
@@ -24,21 +23,6 @@ compare_names(const struct field *f, const struct field *end, const char *name, 
 	if (ret_nr)
 		*ret_nr = nr;
 	return first;
-}
-
-/* Most of the names that are asked for are absent, and no field has their length. */
-const struct field *
-dialect_field_n(const struct dialect_in *in, const char *name, size_t len, int *ret_nr)
-{
-	const struct field *f = in->fields, *end = f + in->field_nr;
-
-	while (f < end && f->name_len != len)
-		f++;
-	if (f < end)
-		return compare_names(f, end, name, len, ret_nr);
-	if (ret_nr)
-		*ret_nr = 0;
-	return NULL;
 }
 
 struct span

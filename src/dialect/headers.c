@@ -73,7 +73,7 @@ row_of(struct span name)
 		/* Names of one length often differ in their last letter. */
 		if ((r->match == WHOLE ? name.len == r->len : name.len >= r->len) &&
 		    span_may_be_letter(name.p[r->len - 1], r->name[r->len - 1]) &&
-		    strncasecmp(name.p, r->name, r->len) == 0)
+		    span_is_name(name.p, r->name, r->len))
 			return r;
 	}
 	return NULL;
@@ -170,6 +170,7 @@ moved_find(const struct dialect_in *in, enum op op, struct moved *m, const char 
 
 	m->in = *in;
 	m->in.fields = m->fields;
+	m->in.absent_lengths = 0;
 	memcpy(m->fields, in->fields, (size_t)in->field_nr * sizeof *in->fields);
 	for (int i = 0; i < in->uri->param_nr && f == FAULT_NONE; i++) {
 		enum header_query q = header_in_query(uri_name(in->uri, i));

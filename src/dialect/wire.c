@@ -93,8 +93,9 @@ row_of(struct span name)
 	for (enum wire_form w = 0; w < WIRE_NR; w++) {
 		const struct wire_row *row = &wire_rows[w];
 
-		if (row->header && ((name.len == row->header_len && span_is_nocase(name, row->header)) ||
-				    (row->family && span_begins_nocase(name, row->family))))
+		if (row->header &&
+		    ((name.len == row->header_len && span_is_name(name.p, row->header, name.len)) ||
+		     (row->family && span_begins_nocase(name, row->family))))
 			return row;
 	}
 	return NULL;
@@ -134,7 +135,7 @@ dialect_must_sign_beside(enum wire_form w, struct span name, bool relax)
 	if (w == WIRE_NONE || (wire_rows[w].sign != SIGN_ALWAYS && relax))
 		return NULL;
 	for (size_t i = 0; i < sizeof beside / sizeof *beside; i++) {
-		if (name.len == beside[i].len && strncasecmp(name.p, beside[i].header, name.len) == 0)
+		if (name.len == beside[i].len && span_is_name(name.p, beside[i].header, name.len))
 			return beside[i].why;
 	}
 	return NULL;
@@ -171,7 +172,7 @@ is_descriptor(const struct dialect_in *in, const struct wire_row *row)
 	for (int i = 0; i < in->field_nr; i++) {
 		const struct field *f = &in->fields[i];
 
-		if (!name_is(f, row->header))
+		if (f->name_len != row->header_len || !span_is_name(f->name, row->header, f->name_len))
 			continue;
 		if (row->shape(f->value, f->value_len))
 			return true;

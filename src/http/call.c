@@ -52,6 +52,7 @@ begin(struct hconn *c, const char *method, const char *version)
 				     .method = method,
 				     .fields = c->head->fields,
 				     .field_nr = c->head->field_nr,
+				     .absent_lengths = c->head->absent_lengths,
 				     .http_1_0 = strcmp(version, "HTTP/1.0") == 0,
 				     .is_clean = bad == CANNED_NR },
 			     .target = c->head->target,

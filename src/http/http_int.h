@@ -100,6 +100,7 @@ struct kept {
  */
 struct head {
 	int field_nr;
+	uint64_t absent_lengths; /* as in struct dialect_in */
 	size_t header_bytes;
 	/* length of the received target in bytes; beyond HTTP_TARGET_MAX the text in `target` is truncated */
 	size_t target_len;

@@ -147,6 +147,7 @@ gather_field(void *cookie, enum MHD_ValueKind kind, const char *name, size_t nam
 	/* Blanks after a value are not part of it. */
 	while (f->value_len && (f->value[f->value_len - 1] == ' ' || f->value[f->value_len - 1] == '\t'))
 		((char *)(uintptr_t)f->value)[--f->value_len] = 0;
+	c->head->absent_lengths &= ~(UINT64_C(1) << name_len % 64);
 	c->head->header_bytes += name_len + value_len + 4;
 	if (!value || (c->l->h->folds_wrong && is_folded(f)))
 		g->unclean = true;
@@ -160,9 +161,11 @@ enum canned
 head_check(struct hconn *c, const char *method, const char *version)
 {
 	struct gather g = { .c = c };
+	size_t method_len = strlen(method);
 
 	c->head->field_nr = 0;
-	c->head->header_bytes = c->head->target_len + strlen(method);
+	c->head->absent_lengths = UINT64_MAX;
+	c->head->header_bytes = c->head->target_len + method_len;
 	c->body_ended = false;
 	c->close_after = false;
 	MHD_get_connection_values_n(c->mc, MHD_HEADER_KIND, gather_field, &g);
@@ -180,7 +183,7 @@ head_check(struct hconn *c, const char *method, const char *version)
 		return CANNED_BAD_URI;
 	if (c->l->h->folds_wrong && has_nul(&g, method, version))
 		return CANNED_BAD;
-	if (g.unclean || g.others || !dialect_is_field_name(method, strlen(method)))
+	if (g.unclean || g.others || !dialect_is_field_name(method, method_len))
 		return CANNED_BAD;
 	for (int i = 0; i < c->head->field_nr && !c->has_body; i++) {
 		if (c->head->fields[i].name_len == 6 && strcasecmp(c->head->fields[i].name, "expect") == 0)

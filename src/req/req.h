@@ -32,7 +32,7 @@
 
 /* Limit, in bytes, of the memory that http/ uses for the connection and the head of a request in flight. This
  * memory and struct req together take 24 KiB. */
-#define REQ_OUTSIDE_BYTES 4736u
+#define REQ_OUTSIDE_BYTES 4704u
 
 struct auth_keys;
 struct auth_replay;

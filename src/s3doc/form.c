@@ -503,6 +503,7 @@ form_target(const struct form *f, const struct dialect_in *in, struct target *t,
 	*ret_why = "";
 	as_headers.fields = fields;
 	as_headers.field_nr = 0;
+	as_headers.absent_lengths = 0;
 	for (int i = 0; i < f->field_nr; i++) {
 		const struct form_field *fd = &f->field[i];
 		struct span name = { f->bytes + fd->name, fd->name_len };

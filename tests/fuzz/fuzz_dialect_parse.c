@@ -509,6 +509,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 	in.uri = &uri;
 	in.field_nr = split_fields(p, end, fields);
 	spellings(&in, target, target_len);
+	in.absent_lengths = UINT64_MAX;
+	for (int i = 0; i < in.field_nr; i++)
+		in.absent_lengths &= ~(UINT64_C(1) << fields[i].name_len % 64);
 	dialect_read_target(&in, target, target_len, &uri);
 	must_be_read(&uri, target_len);
 	run(&in);

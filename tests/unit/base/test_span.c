@@ -25,6 +25,26 @@ test_compare(void **state)
 	assert_false(span_begins_nocase(span_of("a"), "AB"));
 }
 
+/* All bytes in all places of names of all lengths up to two words and a half. */
+static void
+test_name(void **state)
+{
+	static const char name[] = "x-amz-date-0123456789-az", upper[] = "X-AMZ-DATE-0123456789-AZ";
+	char text[sizeof name];
+
+	for (size_t len = 0; len < sizeof name; len++) {
+		assert_true(span_is_name(upper, name, len));
+		for (size_t at = 0; at < len; at++) {
+			memcpy(text, name, sizeof name);
+			for (int c = 0; c < 256; c++) {
+				text[at] = (char)c;
+				assert_int_equal(span_is_name(text, name, len),
+						 text[at] == name[at] || text[at] == upper[at]);
+			}
+		}
+	}
+}
+
 static void
 test_trim(void **state)
 {
@@ -102,8 +122,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_compare), cmocka_unit_test(test_trim),   cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_decimal), cmocka_unit_test(test_decode),
+		cmocka_unit_test(test_compare), cmocka_unit_test(test_name),    cmocka_unit_test(test_trim),
+		cmocka_unit_test(test_cut),     cmocka_unit_test(test_decimal), cmocka_unit_test(test_decode),
 	};
 
 	return cmocka_run_group_tests_name("span", tests, NULL, NULL);

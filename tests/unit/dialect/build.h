@@ -58,6 +58,7 @@ rq_field(struct rq *r, const char *name, const char *value)
 {
 	r->fields[r->in.field_nr++] =
 		(struct field){ name, value, (uint32_t)strlen(name), (uint32_t)strlen(value) };
+	r->in.absent_lengths &= ~(UINT64_C(1) << strlen(name) % 64);
 }
 
 /* A request without fields; there is one in the whole test program. */
@@ -75,6 +76,7 @@ rq_bare(enum conf_dialect d, const char *method, const char *target)
 				    .method = method,
 				    .uri = &r.uri,
 				    .fields = r.fields,
+				    .absent_lengths = UINT64_MAX,
 				    .parts = { rq_part, &r } };
 	r.target = target;
 	r.target_len = strlen(target);
