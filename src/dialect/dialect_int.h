@@ -143,8 +143,6 @@ enum header_query { HEADER_STAYS, HEADER_MOVES, HEADER_SUMS, HEADER_PASSES };
 enum header_query header_in_query(struct span key);
 /* Returns true if the server knows the x-amz-* header of that name. */
 bool header_is_known(struct span name);
-/* Sets t->unknown_header to the name of the first x-amz-* header that the server does not know. */
-void unknown_find(const struct dialect_in *in, struct target *t);
 /* A copy of a request in which the header fields from the query follow the received header fields. */
 struct moved {
 	struct dialect_in in; /* the request with all fields; it points into this struct */

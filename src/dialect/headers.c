@@ -109,34 +109,24 @@ is_done_below(const struct dialect_in *in, const struct field *f)
 }
 
 enum fault
-refused_check(const struct dialect_in *in, enum op op, const char **ret_why)
+refused_check(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
 	for (int i = 0; i < in->field_nr; i++) {
 		const struct field *f = &in->fields[i];
-		const struct header_row *r = row_of((struct span){ f->name, f->name_len });
+		struct span name = { f->name, f->name_len };
+		const struct header_row *r = row_of(name);
 
+		if (!r && !t->unknown_header.len && dialect_is_amz(name) && !dialect_is_wire_header(name))
+			t->unknown_header = name;
 		if (!r || !r->why || row_allows(r, field_text(f)) || is_done_below(in, f))
 			continue;
 		/* Of a new bucket S3 has a name of its own for an access control list. */
 		return refuse(ret_why,
-			      r->fault == FAULT_NO_ACLS && op == OP_CREATE_BUCKET ? FAULT_BUCKET_ACL
-										  : r->fault,
+			      r->fault == FAULT_NO_ACLS && t->op == OP_CREATE_BUCKET ? FAULT_BUCKET_ACL
+										     : r->fault,
 			      r->why);
 	}
 	return FAULT_NONE;
-}
-
-/* ---- what nobody knows ---- */
-
-void
-unknown_find(const struct dialect_in *in, struct target *t)
-{
-	for (int i = 0; i < in->field_nr && !t->unknown_header.len; i++) {
-		struct span name = { in->fields[i].name, in->fields[i].name_len };
-
-		if (dialect_is_amz(name) && !header_is_known(name))
-			t->unknown_header = name;
-	}
 }
 
 /* ---- what came in the query ---- */

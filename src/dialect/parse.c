@@ -296,7 +296,7 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 	if (!op_moves(t->op))
 		t->wire = WIRE_NONE;
 	if (is_s3(in))
-		f = refused_check(in, t->op, ret_why);
+		f = refused_check(in, t, ret_why);
 	if (f == FAULT_NONE)
 		f = parse_op(in, t, ret_why);
 	/* Clients with descriptors ask so for the length of all of it (item 76). */
@@ -306,8 +306,6 @@ dialect_parse(const struct dialect_in *in, struct target *t, const char **ret_wh
 		f = cond_parse(in, t, ret_why);
 	if (f != FAULT_NONE)
 		return f;
-	if (is_s3(in))
-		unknown_find(in, t);
 	agent = dialect_field(in, "x-amz-rdma-agent", NULL);
 	t->rdma_agent_cuobj = t->wire != WIRE_NONE && agent && span_is(field_text(agent), "cuobj");
 	mode = dialect_field(in, "x-amz-checksum-mode", NULL);

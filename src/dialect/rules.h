@@ -43,8 +43,8 @@ int iso_date_parse(const char *text, size_t len, uint64_t *ret_unix_s);
 /* ---- the fields of an upload: headers.c, sums.c, attrs.c ---- */
 
 /* Checks the headers for features that the server does not have. Returns FAULT_NONE, or the fault of the
- * first such header. */
-enum fault refused_check(const struct dialect_in *in, enum op op, const char **ret_why);
+ * first such header. Sets t->unknown_header to the name of the first x-amz-* header that the server does not know. */
+enum fault refused_check(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* Parses the checksum headers into t->sum and related members. */
 enum fault sums_parse(const struct dialect_in *in, struct target *t, const char **ret_why);
 /* Parses the content headers and the user metadata, and appends them to t->attrs. */

@@ -536,7 +536,7 @@ form_target(const struct form *f, const struct dialect_in *in, struct target *t,
 			      "acl: there are no access control lists, only private is taken.");
 	r = take_key(f, t, ret_why);
 	if (r == FAULT_NONE)
-		r = refused_check(&as_headers, t->op, ret_why);
+		r = refused_check(&as_headers, t, ret_why);
 	if (r == FAULT_NONE)
 		r = attrs_parse(&as_headers, t, ret_why);
 	if (r == FAULT_NONE)
