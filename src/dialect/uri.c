@@ -23,7 +23,7 @@ static enum method
 method_of(const char *name)
 {
 	for (enum method m = METHOD_PUT; m <= METHOD_OPTIONS; m++) {
-		if (strcmp(name, names[m]) == 0)
+		if (name[0] == names[m][0] && strcmp(name, names[m]) == 0)
 			return m;
 	}
 	return METHOD_OTHER;
@@ -70,10 +70,11 @@ host_name(const struct dialect_in *in)
 static bool
 bucket_of_host(const struct dialect_in *in, struct span *ret_bucket)
 {
-	struct span host = host_name(in);
+	int domain_nr = in->s3 ? in->s3->domain_nr : 0;
+	struct span host = domain_nr ? host_name(in) : (struct span){ "", 0 };
 	size_t longest = 0;
 
-	for (int i = 0; in->s3 && i < in->s3->domain_nr; i++) {
+	for (int i = 0; i < domain_nr; i++) {
 		const char *domain = in->s3->domains[i];
 		size_t n = strlen(domain);
 

@@ -196,15 +196,16 @@ check_companions(const struct dialect_in *in, const struct wire_row *row, const 
 enum fault
 wire_find(const struct dialect_in *in, struct target *t, const char **ret_why)
 {
-	const struct field *last = NULL;
+	const struct field *f = NULL, *last = NULL;
 	bool foreign = false;
-	int total = 0, nr;
+	int total = 0, nr = 0;
 
 	t->wire = WIRE_NONE;
 	for (enum wire_form w = WIRE_NONE + 1; w < WIRE_NR; w++) {
 		const struct wire_row *row = &wire_rows[w];
-		const struct field *f = dialect_field_n(in, row->header, row->header_len, &nr);
 
+		if (row->header != row[-1].header)
+			f = dialect_field_n(in, row->header, row->header_len, &nr);
 		/* One header's rows stand together: the first that it fits has it. */
 		if (!f || f == last || !is_descriptor(in, row))
 			continue;
