@@ -127,19 +127,16 @@ is_no_host(const uint8_t gid[16])
 	return gid[0] == 0xff || (memcmp(gid, zero, sizeof zero) == 0 && !gid_is_loopback(gid));
 }
 
-/* Tells whether all bits of the address from bit `from` to bit `to` - 1 are `ones`, or none is. */
+/* Tells whether all bits of the address from bit `from`, at most 127, to bit `to` - 1 are `ones`, or none is. */
 static bool
 bits_are(const uint8_t gid[16], unsigned from, unsigned to, bool ones)
 {
-	for (unsigned i = from / 8; i * 8 < to; i++) {
-		unsigned after =
-			i * 8 + 8 > to ? i * 8 + 8 - to : 0; /* bits of this byte after the last one */
-		unsigned mask = 0xffu >> (i * 8 < from ? from % 8 : 0) & 0xffu << after;
+	uint64_t flip = ones ? UINT64_MAX : 0, high = half(gid, 0) ^ flip, low = half(gid, 8) ^ flip;
 
-		if ((gid[i] & mask) != (ones ? mask : 0))
-			return false;
-	}
-	return true;
+	low >>= 128 - to;
+	if (from >= 64)
+		return low << (from - 64 + 128 - to) == 0;
+	return high << from == 0 && low == 0;
 }
 
 /* Tells it of the anycast addresses that every IPv6 subnet has: its routers' (RFC 4291, 2.6.1) and the last 128, which are reserved
