@@ -10,7 +10,7 @@
  */
 #include "http/http_int.h"
 
-#include "dialect/dialect.h"
+#include "dialect/rules.h"
 
 #include <string.h>
 #include <strings.h>
@@ -33,13 +33,7 @@ head_target(void *cls, const char *uri, struct MHD_Connection *mc)
 static bool
 target_is_clean(const char *s, size_t len)
 {
-	for (size_t i = 0; i < len; i++) {
-		unsigned char ch = (unsigned char)s[i];
-
-		if (ch <= 0x20 || ch == 0x7f)
-			return false;
-	}
-	return len > 0;
+	return len > 0 && !memchr(s, ' ', len) && !has_control(s, len);
 }
 
 struct gather {
@@ -87,7 +81,9 @@ is_folded(const struct field *f)
 
 	if (to < from || to - from > HTTP_POOL_BYTES)
 		return true;
-	return strspn(p, " \t") < to - from;
+	for (; from < to && is_blank(*p); p++)
+		from++;
+	return from < to;
 }
 
 /*
