@@ -550,11 +550,16 @@ reply_name(const struct req *rq, enum reply_field h)
 	return field_name[rq->listen->dialect][h];
 }
 /* Adds a header field to the reply. name: from reply_name(), or a name of Gantry in lower case.
- * reply_header() formats the value, reply_text() copies it, reply_number() writes a decimal number, and
+ * reply_header() formats the value, reply_text() and reply_bytes() copy it, reply_number() writes a decimal number, and
  * reply_ref() keeps a pointer to a text that lives as long as the request. */
 void reply_header(struct req *rq, const char *name, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-void reply_text(struct req *rq, const char *name, const char *value);
+void reply_bytes(struct req *rq, const char *name, const char *value, size_t len);
+static inline void
+reply_text(struct req *rq, const char *name, const char *value)
+{
+	reply_bytes(rq, name, value, strlen(value));
+}
 void reply_number(struct req *rq, const char *name, uint64_t v);
 void reply_ref(struct req *rq, const char *name, const char *value);
 /* Adds the header field ETag to the reply: rq->etag in quotes. */

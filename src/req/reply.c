@@ -30,15 +30,16 @@ reply_header(struct req *rq, const char *name, const char *fmt, ...)
 
 /* Most values are texts that are there already, and each reply has ten: no format is read for those. */
 void
-reply_text(struct req *rq, const char *name, const char *value)
+reply_bytes(struct req *rq, const char *name, const char *value, size_t len)
 {
-	size_t len = strlen(value);
+	char *to = rq->header_text + rq->header_used;
 
 	check(rq->header_nr < REQ_HEADERS_MAX);
 	check(len < sizeof rq->header_text - rq->header_used);
 	rq->header[rq->header_nr].name = name;
-	rq->header[rq->header_nr++].value = rq->header_text + rq->header_used;
-	memcpy(rq->header_text + rq->header_used, value, len + 1);
+	rq->header[rq->header_nr++].value = to;
+	memcpy(to, value, len);
+	to[len] = 0;
 	rq->header_used += len + 1;
 }
 
@@ -54,13 +55,12 @@ reply_ref(struct req *rq, const char *name, const char *value)
 void
 reply_number(struct req *rq, const char *name, uint64_t v)
 {
-	char text[21], *at = text + sizeof text - 1;
+	char text[20], *end = text + sizeof text, *at = end;
 
-	*at = 0;
 	do
 		*--at = (char)('0' + v % 10);
 	while (v /= 10);
-	reply_text(rq, name, at);
+	reply_bytes(rq, name, at, (size_t)(end - at));
 }
 
 void
@@ -70,8 +70,7 @@ reply_etag(struct req *rq)
 	size_t n = etag_text(&rq->etag, text + 1);
 
 	text[0] = text[n + 1] = '"';
-	text[n + 2] = 0;
-	reply_text(rq, reply_name(rq, FIELD_ETAG), text);
+	reply_bytes(rq, reply_name(rq, FIELD_ETAG), text, n + 2);
 }
 
 /* ---- pieces of the reply ---- */
@@ -173,7 +172,7 @@ reply_build(struct req *rq, enum outcome_kind kind)
 
 	rq->reply.status = kind == OUT_DONE && rq->status_instead ? rq->status_instead : o.status;
 	req_id_text(rq, id);
-	reply_text(rq, "x-amz-request-id", id);
+	reply_bytes(rq, "x-amz-request-id", id, sizeof id - 1);
 	reply_ref(rq, reply_name(rq, FIELD_SERVER), "gantry");
 	if (names_region(rq, kind))
 		reply_text(rq, "x-amz-bucket-region", conf_region(rq->rs->env.conf));
