@@ -81,10 +81,7 @@ hex_write(char *text, const void *bytes, size_t len)
 void
 hex_write_u64(char text[17], uint64_t value)
 {
-	unsigned char b[8];
-
-	for (int i = 0; i < 8; i++)
-		b[i] = (unsigned char)(value >> (56 - 8 * i));
-	hex_write(text, b, sizeof b);
+	value = htobe64(value);
+	hex_write(text, &value, sizeof value);
 	text[16] = 0;
 }
