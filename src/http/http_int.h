@@ -133,22 +133,14 @@ struct hconn {
 	enum conn_where where;
 	struct MHD_Connection *mc;
 	int fd;
-	struct sockaddr_storage local, peer;
 	uint32_t client; /* id of the client for req/, from conn_start() on */
-
-	/* Poll of the socket: for the PROXY header, then for the client's close (POLLRDHUP), then, after the
-	 * library has closed the connection, for unread input (linger_poll()). */
-	struct ring_op poll;
-	bool polling;
-	bool gone;    /* true: the client has closed its side */
-	bool aborted; /* true: conn_abort() was called; the connection ends in any state */
-	bool failed;  /* true: the library has closed the connection because of an error or a time-out */
+	bool polling;    /* true: `poll` is in the ring */
+	bool gone;       /* true: the client has closed its side */
+	bool aborted;    /* true: conn_abort() was called; the connection ends in any state */
+	bool failed;     /* true: the library has closed the connection because of an error or a time-out */
 	/* true: input may be unread when the connection closes; it is read for a while (mhd_linger.c), so
 	 * that the client receives the answer */
 	bool linger;
-	int linger_fd;
-	uint64_t linger_until_ns;
-	uint64_t lingered_bytes;
 
 	/* Fields of admission (admit.c). */
 	/* counter of the client's address; NULL: the address is not known yet, or not counted */
@@ -195,6 +187,16 @@ struct hconn {
 	/* index in http->kept of the reply that the last answer used; it is tried first for the next
 	 * answer */
 	unsigned kept;
+
+	/* Fields that a request leaves alone, or reads at their beginning only; they are last, so that the fields
+	 * above are in fewer lines of the cache. */
+	struct sockaddr_storage local, peer;
+	/* Poll of the socket: for the PROXY header, then for the client's close (POLLRDHUP), then, after the
+	 * library has closed the connection, for unread input (linger_poll()). */
+	struct ring_op poll;
+	int linger_fd;
+	uint64_t linger_until_ns;
+	uint64_t lingered_bytes;
 };
 /* An idle connection uses this memory, the library's (HTTP_POOL_BYTES) and that of the socket. */
 _Static_assert(sizeof(struct hconn) <= 4096, "an idle connection is small");
