@@ -127,7 +127,7 @@ is_no_host(const uint8_t gid[16])
 	return gid[0] == 0xff || (memcmp(gid, zero, sizeof zero) == 0 && !gid_is_loopback(gid));
 }
 
-/* Tells whether all bits of the address from bit `from`, at most 127, to bit `to` - 1 are `ones`, or none is. */
+/* Tells whether all bits of the address from bit `from` to bit `to` - 1 are `ones`, or none is. to: above 64, and above from. */
 static bool
 bits_are(const uint8_t gid[16], unsigned from, unsigned to, bool ones)
 {
