@@ -364,6 +364,7 @@ ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || sn_inherited(ibmr->context) || mr->map ||
 	    mr->slot->flags & FAB_MR_DEVICE)
 		return IBV_REREG_MR_ERR_INPUT;
+	sn_unpin(mr->slot, ibmr->lkey, mr->kept);
 	sn_mr_release(mr->slot, ibmr->lkey);
 	atomic_fetch_sub(&((struct sn_pd *)ibmr->pd)->uses, 1);
 	fresh = (struct sn_mr *)reg(new_pd, new_addr, new_len, (uintptr_t)new_addr, new_access);
@@ -374,6 +375,10 @@ ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size
 
 		mr->slot = sn_mr_claim(&key);
 		sn_check(mr->slot);
+		/* The slot has the numbers of its last region, and nothing is pinned now. */
+		mr->slot->len = 0;
+		mr->slot->flags = 0;
+		mr->kept = -1;
 		ibmr->lkey = ibmr->rkey = key;
 		atomic_fetch_add(&((struct sn_pd *)ibmr->pd)->uses, 1);
 		return IBV_REREG_MR_ERR_CMD;

@@ -308,6 +308,38 @@ compact_memory(void)
 	close(fd);
 }
 
+/* Returns the smallest number that no descriptor has. */
+static int
+free_descriptor(void)
+{
+	int fd = dup(0);
+
+	must(fd >= 0 && close(fd) == 0);
+	return fd;
+}
+
+/* Registers a region again several times, deregisters it, and registers as much memory as the limit still allows. */
+static void
+reregister(struct ibv_mr *region, void *addr, size_t most)
+{
+	int fd = free_descriptor();
+
+	for (int i = 0; i < 3; i++)
+		ok(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE) ==
+			   0,
+		   "a region that is registered again counts once");
+	ok(free_descriptor() == fd, "and has as many descriptors as before");
+	ok(ibv_rereg_mr(region, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, NULL, most, 0) != 0,
+	   "no memory is there");
+	ibv_dereg_mr(region);
+	region = ibv_reg_mr(devs[0].pd, addr, most, IBV_ACCESS_LOCAL_WRITE);
+	ok(region != NULL, "the region that is gone counts no more");
+	ok(!ibv_reg_mr(devs[0].pd, addr, 1, IBV_ACCESS_LOCAL_WRITE) && errno == ENOMEM,
+	   "and was not subtracted twice");
+	if (region)
+		ibv_dereg_mr(region);
+}
+
 /* --pin: memory that moves after it was registered, here or there; more of it than may be locked. */
 static int
 pinned(void)
@@ -345,7 +377,7 @@ pinned(void)
 	ok(again && ibv_dereg_mr(again) == 0 &&
 		   (again = ibv_reg_mr(devs[0].pd, from->addr, 1, IBV_ACCESS_LOCAL_WRITE)) != NULL,
 	   "deregistered ones count no more");
-	ibv_dereg_mr(again);
+	reregister(again, from->addr, 2 * page);
 	sn_dci_fini(&dci);
 
 	limit.rlim_cur = limit.rlim_max;
